@@ -208,6 +208,13 @@ def classify(layer: Module, data: Batch) -> Tensor:
     return out
 
 
+def interactions() -> Batch:
+    """A ring of 8 users and 8 items."""
+    data = batch(('ring',), (16,))
+    data.edge_index = data.edge_index // 2 + 8 * (data.edge_index % 2)
+    return data
+
+
 class LayerCase(NamedTuple):
     make: Callable[[], Module]
     call: Callable[[Module, Batch], Tensor] = attend
@@ -253,7 +260,7 @@ LAYERS: dict[str, LayerCase] = {
     'mgformer': LayerCase(
         lambda: models.MGFormer(8, 8, CHANNELS, svd_dim=0, heads=HEADS),
         lambda module, data: torch.cat(module(data)),
-        lambda: batch(('star',), (16,)),
+        interactions,
     ),
     'vit': LayerCase(lambda: models.TopologicalViT(8, 4, 1, 3, CHANNELS, 1, HEADS, 16, attention='linear'), classify),
     'vit_softmax': LayerCase(

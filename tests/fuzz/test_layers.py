@@ -95,6 +95,11 @@ def classify(layer: torch.nn.Module, data: Data) -> Tensor:
     return layer(data.x[:, :1].reshape(-1, *(1 for _ in shape)).expand(-1, *shape))
 
 
+def recommend(layer: torch.nn.Module, data: Data) -> Tensor:
+    """On a ring of 4 nodes, in which users and items alternate."""
+    return torch.cat(layer(Data(edge_index=torch.tensor([0, 2, 1, 3])[data.edge_index], num_nodes=4)))
+
+
 class Case(NamedTuple):
     make: st.SearchStrategy[torch.nn.Module]
     call: Callable[[torch.nn.Module, Data], Tensor] = attend
@@ -215,9 +220,7 @@ LAYERS = {
         {'in_channels': CHANNELS, 'channels': 4},
         size=3,
     ),
-    'MGFormer': Case(
-        st.nothing(), lambda layer, data: torch.cat(layer(data)), {'num_users': 2, 'num_items': 2, 'svd_dim': 0}, size=64
-    ),
+    'MGFormer': Case(st.nothing(), recommend, {'num_users': 2, 'num_items': 2, 'svd_dim': 0}, size=64),
     'TopologicalViT': Case(
         st.builds(
             lambda **settings: models.TopologicalViT(**IMAGES, **settings),

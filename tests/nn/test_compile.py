@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 import torch
-from graphs import ring
+from graphs import no_edges, ring, undirected
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn import Module
@@ -63,6 +63,11 @@ pytestmark = [
 
 def path(num_nodes: int) -> Tensor:
     return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
+
+
+def interactions(num_nodes: int) -> Tensor:
+    """Of the users 0 to 2, all in the first graph of a batch, where the items 3 and 4 are."""
+    return undirected([(0, 3), (1, 4), (2, 3)]) if num_nodes == 5 else no_edges()
 
 
 def on_graph(layer: Module, x: Tensor, graph: Graph) -> Tensor:
@@ -130,7 +135,7 @@ IN_PARTS = {
     'tree_distances': Case(lambda: linear(TreeMask(HEADS, 'distance', max_distance=5, method='fft')), edges=path),
     'resampled': Case(lambda: GRFAttention(CHANNELS, HEADS, resample='forward')),
     'interlacer': Case(lambda: Interlacer(CHANNELS, 4, CHANNELS), lambda model, x, graph: model(x, x, graph.batch)),
-    'mgformer': Case(lambda: MGFormer(5, 7, CHANNELS, svd_dim=0, heads=HEADS), recommend),
+    'mgformer': Case(lambda: MGFormer(3, 9, CHANNELS, svd_dim=0, heads=HEADS), recommend, interactions),
     'vit': Case(
         lambda: TopologicalViT(8, 4, 1, 2, CHANNELS, 1, HEADS, 16, attention='linear', dense_limit=1),
         lambda model, x, graph: model(x[:8].view(1, 1, 8, 8)),

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 import torch
-from graphs import ring
+from graphs import ring, undirected
 from torch import Tensor
 from torch.nn import Module
 from torch_geometric.data import Batch, Data
@@ -27,6 +27,7 @@ from pyg_topomask.masks import (
     ToeplitzMask,
 )
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFAttention, MaskedLinearAttention, RWGNKAttention, TopoGPSConv
+from pyg_topomask.nn.models import MGFormer
 
 READS = ('item', 'tolist', '__int__', '__bool__', '__float__', '__index__')
 
@@ -97,6 +98,15 @@ def test_a_prepared_graph_is_not_read_again(name: str, sizes: tuple[int, ...]) -
     with without_host_reads():
         second(x, graph.edge_index, graph=graph).sum().backward()
     assert x.grad.isfinite().all()
+
+
+def test_interactions_are_checked_once() -> None:
+    graph = Graph.from_data(Data(edge_index=undirected([(0, 2), (0, 3), (1, 4)]), num_nodes=5, num_users=torch.tensor([2])))
+    model = MGFormer(2, 3, 4, svd_dim=0)
+    model(graph)
+    with without_host_reads():
+        users, _ = model(graph)
+    assert users.isfinite().all()
 
 
 def test_a_read_is_told() -> None:

@@ -2,6 +2,7 @@ r"""The masked graph Transformer for recommendation."""
 
 from __future__ import annotations
 
+from functools import partial
 from typing import cast
 
 import torch
@@ -9,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import MAX_NODES, check_nodes, check_probability, check_size, check_whole
+from pyg_topomask.checks import MAX_NODES, check_nodes, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
@@ -38,8 +39,9 @@ class MGFormer(torch.nn.Module):
     structural encodings :math:`\mathbf{P}`. A residual connection follows. Values are not projected (Eq. 5). Inner products
     of the outputs rank the items.
 
-    Nodes 0 to :obj:`num_users - 1` are the users, and the items follow. The edges are the training interactions in both
-    directions.
+    Nodes 0 to :obj:`num_users - 1` are the users, and the items follow. The edges are the training interactions, each of them
+    in both directions: :obj:`torch.cat([edge_index, edge_index.flip(0)], dim=1)`. The transform also accepts one direction. The
+    model checks its edges once for each :class:`~pyg_topomask.graph.Graph`, but not under ``torch.compile``.
 
     Args:
         num_users (int): The number of users.
@@ -135,9 +137,8 @@ class MGFormer(torch.nn.Module):
         graph = Graph.of(graph)
         if graph.num_nodes != self.num_users + self.num_items:
             raise ArgumentError('graph', f'{graph.num_nodes} nodes', f'{self.num_users} users and then {self.num_items} items')
-        users = graph.get('num_users')
-        if isinstance(users, int) and users != self.num_users:
-            raise ArgumentError('graph', f'num_users = {users}', f'{self.num_users} users and then {self.num_items} items')
+        if not torch.compiler.is_compiling():
+            graph.prepared(('interactions', self.num_users), partial(_check_interactions, graph, self.num_users))
         if nodes is not None:
             check_nodes(graph.num_nodes, nodes=nodes)
         x: Tensor = self.embedding
@@ -208,6 +209,25 @@ class _KernelAttention(torch.nn.Module):
         q, k = self.feature_map(q, k, graph.segments)
         out = masked_linear_attention(q, k, v, mask, self.route, rows).flatten(1)
         return out if nodes is None or low_rank else out.index_select(0, nodes)
+
+
+def _check_interactions(graph: Graph, num_users: int) -> None:
+    r"""Raises an error unless every graph has this number of users, and all edges join users and items in both directions."""
+    users = graph.get('num_users')
+    if (is_whole(users) or isinstance(users, Tensor)) and bool((torch.as_tensor(users) != num_users).any()):
+        given = users.tolist() if isinstance(users, Tensor) else users
+        accepted = f'{num_users} users and then {graph.num_nodes - num_users} items'
+        raise ArgumentError('graph', f'num_users = {given}', accepted)
+    source, target = graph.edge_index.long()
+    from_user = source < num_users
+    alike = from_user == (target < num_users)
+    if bool(alike.any()):
+        ends = graph.edge_index[:, alike.nonzero()[0, 0]].tolist()
+        raise ArgumentError('graph', f'an edge between {ends}, two users or two items', 'edges between users and items')
+    there, back = source * graph.num_nodes + target, target * graph.num_nodes + source
+    if not torch.equal(there[from_user].sort().values, back[~from_user].sort().values):
+        remedy = 'torch.cat([edge_index, edge_index.flip(0)], dim=1) adds the other direction'
+        raise ArgumentError('graph', 'edges without their reverse', 'each interaction in both directions', remedy)
 
 
 def _resolve_mask(mask: str | Mask | None, heads: int, max_degree: int) -> Mask:

@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from oracles import masked_attention
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
 from pyg_topomask.feature_maps import FavorFeatures
@@ -266,3 +266,40 @@ def test_data_that_does_not_fit_is_named() -> None:
     graph.num_users = 3
     with pytest.raises(ValueError, match=r'^graph: got num_users = 3; accepted: 4 users and then 6 items'):
         model()(graph)
+
+
+@pytest.mark.parametrize('given', [3, np.int64(3), torch.tensor(3)])
+def test_number_of_users_is_that_of_every_graph(given: object) -> None:
+    graph = interactions()
+    model()(Batch.from_data_list([graph]))
+    graph.num_users = given
+    with pytest.raises(ValueError, match=r'^graph: got num_users = 3; accepted: 4 users and then 6 items'):
+        model()(graph)
+    half = Data(edge_index=torch.tensor([[0, 3], [3, 0]]), num_nodes=5, num_users=2)
+    with pytest.raises(ValueError, match=r'^graph: got num_users = \[2, 2\]; accepted: 4 users and then 6 items'):
+        model(svd_dim=0)(Batch.from_data_list([half, half]))
+
+
+@pytest.mark.parametrize(
+    ('added', 'message'),
+    [
+        ([[0], [9]], 'edges without their reverse; accepted: each interaction in both directions; torch.cat'),
+        ([[0, 0, 9], [9, 9, 0]], 'edges without their reverse'),
+        ([[0, 8], [9, 0]], 'edges without their reverse'),
+        ([[0, 1], [1, 0]], r'an edge between \[0, 1\], two users or two items; accepted: edges between users and items'),
+        ([[8], [8]], r'an edge between \[8, 8\], two users or two items'),
+    ],
+)
+def test_edges_are_interactions_in_both_directions(added: list[list[int]], message: str) -> None:
+    data, mgformer = interactions(0), model(svd_dim=0)
+    data.edge_index = torch.cat([data.edge_index, torch.tensor(added)], dim=1)[:, torch.randperm(12 + len(added[0]))]
+    graph = Graph.from_data(data)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=f'^graph: got {message}'):
+            mgformer(graph)
+
+
+def test_repeated_interactions_and_none_are_accepted() -> None:
+    data, mgformer = interactions(0), model(svd_dim=0)
+    for edge_index in (data.edge_index.repeat(1, 2), data.edge_index.int(), data.edge_index[:, :0]):
+        assert torch.cat(mgformer(Data(edge_index=edge_index, num_nodes=10))).isfinite().all()
