@@ -70,8 +70,12 @@ NOTE = (
 NOTE_OF_MASKS = (
     'Means over the heads of the untrained attention, on at most {rows} rows of the mask. "entries per row" counts the entries '
     'that are not zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of '
-    'attention, averaged over rows; the last share is that of nodes farther away or out of reach. "stretch" is the distance '
-    'between the ends of an edge in the spanning forests, divided by the length of the edge. Preparing was timed once.'
+    'attention, averaged over rows; the last share is that of nodes farther away or out of reach. '
+    '{stretch}Preparing was timed once.'
+)
+
+NOTE_OF_STRETCH = (
+    '"stretch" is the distance between the ends of an edge in the spanning forests, divided by the length of the edge. '
 )
 
 
@@ -84,11 +88,11 @@ def inspect(
     html: str | Path | None = None,
 ) -> list[TableRow]:
     r"""Measures the mask of the attention that a YAML configures on the first graphs of its data set, prints a table, and
-    writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the first graph
-    (:obj:`inspect.png`) where Matplotlib is installed: of graph random features how well walks estimate the mask, of other
-    masks how far they look. Walks that a transform would store for these graph random features are drawn here instead, with the
-    settings and the seed of the transform. With :obj:`html`, it also writes the page of :func:`~pyg_topomask.viz.explore`, with
-    the mask beside those of other words on the first graph.
+    writes it to :obj:`<out>/<name of the YAML>/inspect.csv` and :obj:`inspect.md`, with a picture of the largest of these
+    graphs (:obj:`inspect.png`) where Matplotlib is installed: of graph random features how well walks estimate the mask, of
+    other masks how far they look. Walks that a transform would store for these graph random features are drawn here instead,
+    with the settings and the seed of the transform. With :obj:`html`, it also writes the page of
+    :func:`~pyg_topomask.viz.explore`, with the mask beside those of other words on the same graph.
 
     Args:
         cfg_file (str or Path): The YAML.
@@ -115,10 +119,11 @@ def inspect(
     walks = isinstance(mask, GRFMask)
     transforms = _take_walking_transforms() if walks else []
     data = _first_graphs(graphs)
+    drawn = max(range(len(data)), key=lambda index: data[index].num_nodes or 0)
     if isinstance(mask, GRFMask) and transforms and mask.resample == 'never':
         _walk_as_stored(mask, transforms, data[0])
     if page is not None:
-        _write_page(page, mask, data[0], cfg_file)
+        _write_page(page, mask, drawn, data[drawn], cfg_file)
     if isinstance(mask, GRFMask):
         mask = _first_head(mask)
     first = [Graph.from_data(graph) for graph in data]
@@ -133,13 +138,14 @@ def inspect(
     ]
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
-    note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows)
+    stretch = NOTE_OF_STRETCH if 'mean stretch' in rows[0] else ''
+    note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows, stretch=stretch)
     print(f'{table}\n\n{textwrap.fill(note, 120)}\n')
     what = 'Graph random features' if walks else 'The mask'
     title = f'# {what} of {Path(cfg_file).name} with {layer_option()[1]} on {cfg.dataset.name}'
     write_atomically(folder / 'inspect.md', f'{title}\n\n{note}\n\n`{mask}`\n\n{table}\n'.encode())
     write_csv(folder / 'inspect.csv', rows)
-    _draw(mask, first[0], num_rows, folder / 'inspect.png')
+    _draw(mask, first[drawn], num_rows, folder / 'inspect.png')
     print(f'written to {folder}')
     return rows
 
@@ -161,7 +167,7 @@ def _configured_mask() -> Mask:
     return mask.eval()
 
 
-def _write_page(path: Path, mask: Mask, data: Data, cfg_file: str | Path) -> None:
+def _write_page(path: Path, mask: Mask, index: int, data: Data, cfg_file: str | Path) -> None:
     r"""Writes a page with the mask, and with those of other words that the data has all it needs for."""
     name = configured_attention()
     masks = {name: mask}
@@ -172,7 +178,7 @@ def _write_page(path: Path, mask: Mask, data: Data, cfg_file: str | Path) -> Non
         with suppress(ArgumentError):
             other(Graph.from_data(data))
             masks[word] = other
-    title = f'Mask {name} of {Path(cfg_file).name} on {cfg.dataset.name}, graph 0'
+    title = f'Mask {name} of {Path(cfg_file).name} on {cfg.dataset.name}, graph {index}'
     write_atomically(path, explore(masks, data, title=title).html.encode())
     print(f'page written to {path}')
 
@@ -297,7 +303,7 @@ def mean_or_zero(count: Tensor) -> float:
 
 def _draw(mask: Mask, graph: Graph, num_rows: int, path: Path) -> None:
     if graph.num_nodes == 0:
-        print('no picture: the first graph has no nodes', file=sys.stderr)
+        print('no picture: the graphs have no nodes', file=sys.stderr)
         return
     most = max(2, VISITS // graph.num_nodes)
     numbers = [2**exponent for exponent in range(7) if 2**exponent <= most]

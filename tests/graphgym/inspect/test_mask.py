@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from graphs import ring
 from oracles import power_series, weight_matrix
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import DATASETS
+from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.inspect.mask import inspect
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
@@ -241,7 +243,9 @@ def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
     del first['graph'], second['graph'], first['preparing, s'], second['preparing, s']
     assert first == second  # equal graphs
     folder = tmp_path / digits.stem
-    assert 'The mask of' in (folder / 'inspect.md').read_text()
+    text = (folder / 'inspect.md').read_text()
+    assert 'The mask of' in text
+    assert 'stretch' not in text
     assert (folder / 'inspect.png').stat().st_size > 0
 
 
@@ -261,10 +265,11 @@ def test_stretch_of_spanning_forests(tmp_path: Path, digits: Path) -> None:
     assert row['mean stretch'] >= (63 + 49 * 3) / 112
     assert row['largest stretch'] > 3
     assert row['entries per row'] == 64
+    assert '"stretch" is' in (tmp_path / digits.stem / 'inspect.md').read_text()
 
 
-class Weighted(list[Data]):
-    """A data set of one weighted graph, with nothing stored beside it."""
+class Graphs(list[Data]):
+    """A data set of graphs, with nothing stored beside it."""
 
     _data = Data()
 
@@ -272,12 +277,32 @@ class Weighted(list[Data]):
 def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.tensor([4.0, 4.0, 1.0, 1.0])
     data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_weight=weight, num_nodes=3)
-    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.load_dataset', lambda *arguments: Weighted([data]))
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.load_dataset', lambda *arguments: Graphs([data]))
     (row,) = inspect(digits, QUIET, graphs=3, out=tmp_path)
     mask = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4)
     series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(5))
     exact, estimate = series @ series.T, mask(data).to_dense()[0].detach().numpy()
     assert row['error'] == pytest.approx(np.linalg.norm(estimate - exact) / np.linalg.norm(exact), rel=1e-4)
+
+
+@pytest.mark.parametrize('word', ['GRF', 'Hop'])
+def test_the_first_of_the_largest_graphs_is_drawn(
+    word: str, tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    graphs = Graphs(Data(edge_index=ring(size), num_nodes=size) for size in (0, 3, 5, 5, 9))
+    drawn: list[Graph] = []
+
+    def draw(mask: object, graph: Graph, **options: object) -> None:
+        drawn.append(graph)
+        raise ImportError('no figure is needed')
+
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask.load_dataset', lambda *arguments: graphs)
+    monkeypatch.setattr(f'pyg_topomask.graphgym.inspect.mask.plot_{"inspection" if word == "GRF" else "mask"}', draw)
+    page = tmp_path / 'page.html'
+    options = ['gt.layer_type', f'GINE+{word}', 'topomask.transforms', '[]', *QUIET]
+    inspect(digits, options, graphs=4, out=tmp_path, html=page)
+    assert [graph.num_nodes for graph in drawn] == [5]
+    assert f'Mask {word} of {digits.name} on digits, graph 2' in page.read_text()
 
 
 @pytest.mark.parametrize('layer_type', ['Foo+GRF', 'GRF'])
