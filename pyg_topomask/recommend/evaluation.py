@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole, is_whole
+from pyg_topomask.checks import check_shape, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.select import select_in_order
 from pyg_topomask.recommend.interactions import check_range
@@ -32,8 +32,8 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
         chunk_size (int, optional): The number of users per chunk of scores. (default: :obj:`1024`)
 
     Raises:
-        ValueError: If :obj:`k` is not from 1 to the number of items, a user or an item does not exist, an embedding is not
-            finite, or :obj:`chunk_size` is below 1.
+        ValueError: If :obj:`k` is not from 1 to the number of items, a user or an item does not exist, a tensor has the
+            wrong shape or type, an embedding is not finite, or :obj:`chunk_size` is below 1.
 
     Example:
         >>> scores = torch.tensor([[1.0, 3.0, 3.0, 2.0], [4.0, 0.0, 0.0, 0.0]])
@@ -42,6 +42,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
         [[1, 2], [3, -1]]
     """
     check_whole(1, chunk_size=chunk_size)
+    _check_embeddings(users, items)
     if not is_whole(k, 1) or k > items.size(0):
         raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the number of items')
     for argument, embeddings in {'users': users, 'items': items}.items():
@@ -51,7 +52,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     if user_index.numel() and not 0 <= int(user_index.min()) <= int(user_index.max()) < users.size(0):
         span = f'{int(user_index.min())} to {int(user_index.max())}'
         raise ArgumentError('user_index', span, f'0 to {users.size(0) - 1}')
-    seen = seen if seen.numel() else seen.long()  # an empty tensor may have any type
+    seen = seen.long()
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
@@ -87,8 +88,8 @@ def evaluate(
         users (torch.Tensor): The embeddings of all users, of shape :obj:`[num_users, d]`.
         items (torch.Tensor): The embeddings of all items, of shape :obj:`[num_items, d]`.
         targets (torch.Tensor): Target pairs of user and item, without duplicates, of shape :obj:`[2, E]`.
-        seen (torch.Tensor): Pairs that are excluded from rankings: training interactions, and for a test also
-            validation interactions.
+        seen (torch.Tensor): Pairs that are excluded from rankings, of shape :obj:`[2, E]`: training interactions, and for a
+            test also validation interactions.
         k (int or list, optional): The cutoffs. (default: :obj:`20`)
         groups (tuple, optional): The group of each item and the names of the groups, see :func:`popularity_groups`. Adds
             metrics for the targets of each group, with the same rankings. They are NaN for a group without targets.
@@ -96,8 +97,8 @@ def evaluate(
         chunk_size (int, optional): The number of users per chunk of scores. (default: :obj:`1024`)
 
     Raises:
-        ValueError: If there is no cutoff, a cutoff is not from 1 to the number of items, a user or an item does not exist, an
-            embedding is not finite, or :obj:`chunk_size` is below 1.
+        ValueError: If there is no cutoff, a cutoff is not from 1 to the number of items, a user or an item does not exist, a
+            tensor has the wrong shape or type, an embedding is not finite, or :obj:`chunk_size` is below 1.
 
     Example:
         >>> evaluate(torch.eye(2), torch.eye(2), targets=torch.tensor([[0], [0]]), seen=torch.empty(2, 0).long(), k=1)
@@ -106,7 +107,9 @@ def evaluate(
     cutoffs = list(k) if isinstance(k, Sequence) else [k]
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ArgumentError('k', repr(k), 'an integer, and a list of one or more')
+    _check_embeddings(users, items)
     check_range('targets', targets, users.size(0), items.size(0))
+    targets = targets.long()
     user_index, row = targets[0].unique(return_inverse=True)
     ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
     # PyG's metrics would treat -1 as the last item of the previous row.
@@ -120,6 +123,13 @@ def evaluate(
                 metrics = _ranking_metrics(ranking[:, :cutoff], labels[:, groups[0][labels[1]] == group])
                 result |= {f'{name} {key}': value for key, value in metrics.items()}
     return result
+
+
+def _check_embeddings(users: Tensor, items: Tensor) -> None:
+    check_shape(('num_users', 'd'), users=users)
+    check_shape(('num_items', users.size(1)), items=items)
+    if not users.is_floating_point() or items.dtype != users.dtype:
+        raise ArgumentError('items', f'{items.dtype} for users of {users.dtype}', 'one floating point type for both')
 
 
 def _ranking_metrics(ranking: Tensor, labels: Tensor) -> dict[str, float]:

@@ -10,6 +10,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask.checks import check_shape
+from pyg_topomask.edge_checks import INTEGERS
 from pyg_topomask.errors import ArgumentError
 
 __all__ = ['InteractionDataset', 'split_per_user']
@@ -193,7 +195,7 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
 
 
 def check_range(argument: str, pairs: Tensor, num_users: int, num_items: int) -> None:
-    r"""Raises a :class:`ValueError` if a user or an item is out of range.
+    r"""Raises a :class:`ValueError` unless a tensor has pairs of users and items that exist. Without pairs, any type is valid.
 
     Args:
         argument (str): The argument that the error names.
@@ -201,6 +203,9 @@ def check_range(argument: str, pairs: Tensor, num_users: int, num_items: int) ->
         num_users (int): The number of users.
         num_items (int): The number of items.
     """
+    check_shape((2, 'E'), **{argument: pairs})
+    if pairs.numel() and pairs.dtype not in INTEGERS:
+        raise ArgumentError(argument, pairs.dtype, 'int32 and int64')
     for name, index, size in (('users', pairs[0], num_users), ('items', pairs[1], num_items)):
         if index.numel() and not 0 <= int(index.min()) <= int(index.max()) < size:
             raise ArgumentError(argument, f'{name} from {int(index.min())} to {int(index.max())}', f'0 to {size - 1}')

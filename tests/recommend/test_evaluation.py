@@ -80,11 +80,41 @@ NAN, NONE = torch.tensor([[1.0], [torch.nan]]), torch.empty(2, 0)
         (torch.ones(3, 1), torch.ones(2, 1), [-1], NONE, 'user_index: got -1 to -1; accepted: 0 to 2'),
         (torch.ones(3, 1), torch.ones(2, 1), [0, 3], NONE, 'user_index: got 0 to 3; accepted: 0 to 2'),
         (torch.ones(3, 1), torch.ones(2, 1), [0], torch.tensor([[0], [-1]]), 'seen: got items from -1'),
+        (torch.ones(3, 2), torch.ones(2, 1), [0], NONE, r'items: got shape \(2, 1\); accepted: \[num_items, 2\]'),
+        (torch.ones(3), torch.ones(2, 1), [0], NONE, r'users: got shape \(3,\); accepted: \[num_users, d\]'),
+        ([[1.0]], torch.ones(2, 1), [0], NONE, 'users: got list; accepted: tensors'),
+        (torch.ones(3, 1), np.ones((2, 1)), [0], NONE, 'items: got ndarray; accepted: tensors'),
+        (torch.ones(3, 1), torch.ones(2, 1).double(), [0], NONE, 'items: got torch.float64 for users of torch.float32'),
+        (torch.ones(3, 1).long(), torch.ones(2, 1).long(), [0], NONE, 'items: got torch.int64 for users of torch.int64'),
     ],
 )
 def test_what_cannot_be_ranked(users: Tensor, items: Tensor, index: list[int], seen: Tensor, error: str) -> None:
     with pytest.raises(ValueError, match=f'^{error}'):
         rank_items(users, items, torch.tensor(index), seen, k=1)
+
+
+@pytest.mark.parametrize(
+    ('pairs', 'error'),
+    [
+        (torch.zeros(3, 2, dtype=torch.long), r'got shape \(3, 2\); accepted: \[2, E\]'),
+        (torch.zeros(2, dtype=torch.long), r'got shape \(2,\); accepted: \[2, E\]'),
+        (torch.empty(0), r'got shape \(0,\); accepted: \[2, E\]'),
+        (torch.zeros(2, 1), 'got torch.float32; accepted: int32 and int64'),
+        (torch.ones(2, 1, dtype=torch.bool), 'got torch.bool; accepted: int32 and int64'),
+        ([[0], [1]], 'got list; accepted: tensors'),
+    ],
+)
+def test_pairs_of_another_shape_or_type(pairs: object, error: str) -> None:
+    for argument, given in (('targets', {'seen': NONE}), ('seen', {'targets': NONE})):
+        with pytest.raises(ValueError, match=f'^{argument}: {error}'):
+            evaluate(torch.eye(2), torch.eye(2), **given, **{argument: pairs}, k=1)
+
+
+def test_pairs_of_32_bits_and_none_of_any_type() -> None:
+    users, items, targets = torch.randn(4, 2), torch.randn(3, 2), torch.tensor([[0, 2], [1, 2]])
+    seen = torch.tensor([[0, 3], [0, 1]])
+    assert evaluate(users, items, targets.int(), seen.int(), k=2) == evaluate(users, items, targets, seen, k=2)
+    assert all(math.isnan(value) for value in evaluate(users, items, NONE, NONE.bool(), k=2).values())
 
 
 def test_nothing_seen_may_have_any_type() -> None:
