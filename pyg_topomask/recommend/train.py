@@ -39,16 +39,22 @@ def load_dataset(options: Any) -> InteractionDataset:
         options (CfgNode): The group :obj:`recommend` of the options.
 
     Raises:
-        ValueError: If the folder or the data set is missing.
+        ValueError: If the folder or the data set is missing, or an option is out of its range.
     """
     check_choice([*INTERACTION_DATASETS, 'files'], **{'recommend.dataset': options.dataset})
     if not options.dir or not Path(options.dir).is_dir():
         raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files')
-    if options.dataset != 'files':
-        return load_interaction_dataset(options.dataset, options.dir, options.val_ratio, options.split_seed)
-    if not options.files.train:
+    if options.dataset == 'files' and not options.files.train:
         raise ArgumentError('recommend.files.train', 'no file', 'a list of names in recommend.dir')
-    return load_folder(options.dir, options.files, options.val_ratio, options.split_seed)
+    try:
+        if options.dataset != 'files':
+            return load_interaction_dataset(options.dataset, options.dir, options.val_ratio, options.split_seed)
+        return load_folder(options.dir, options.files, options.val_ratio, options.split_seed)
+    except ArgumentError as error:
+        if error.argument != 'val_ratio, test_ratio':
+            raise
+        accepted = 'numbers from 0 to below 1, or below 0.9 without files of test interactions'
+        raise ArgumentError('recommend.val_ratio', options.val_ratio, accepted) from None
 
 
 class Training:
@@ -174,6 +180,8 @@ class Training:
 
     def _evaluate(self, targets: Tensor, seen: Tensor, **arguments: Any) -> Row:
         users, items = self.model.embed()
+        if not (bool(users.isfinite().all()) and bool(items.isfinite().all())):
+            raise FloatingPointError(f'{self.options.model}: the embeddings have NaN or infinite numbers; try a lower lr')
         return evaluate(users, items, targets.to(self.device), seen.to(self.device), self.options.k, **arguments)
 
     def _test(self) -> Row:
@@ -234,7 +242,7 @@ def train(
     Raises:
         ValueError: If an option is unknown or out of its range, the data is missing or broken, the data of a resumed run has
             changed, another process trains in the folder, or :obj:`torchrun` has started several processes.
-        FloatingPointError: If a loss becomes NaN or infinite.
+        FloatingPointError: If a loss or an embedding becomes NaN or infinite.
     """
     check_whole(1, repeat=repeat)
     connect()

@@ -203,6 +203,11 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
         (['train', 'recommend.dataset', 'netflix'], "recommend.dataset: got 'netflix'; accepted: beauty, gowalla"),
         (['train', 'recommend.files.train', '[]'], 'recommend.files.train: got no file'),
         (['train', 'recommend.k', '31'], 'recommend.k: got 31; accepted: 1 to 30, the number of items'),
+        (['train', 'recommend.val_ratio', '1.5'], 'recommend.val_ratio: got 1.5; accepted: numbers from 0 to below 1, or'),
+        (
+            ['train', 'recommend.val_ratio', '0.9', 'recommend.files.test', '[]'],
+            'recommend.val_ratio: got 0.9; accepted: numbers from 0 to below 1, or below 0.9 without files of test',
+        ),
         (['train', 'recommend.batch_size', '0'], 'recommend.batch_size: got 0'),
         (['train', 'recommend.patience', '-1'], 'recommend.patience: got -1'),
         (['train', 'recommend.device', 'tpu'], "recommend.device: got 'tpu'; accepted: auto, cpu, cuda"),
@@ -332,6 +337,13 @@ def test_diverging_run_fails(run_cfg: Path) -> None:
     options = ['recommend.MGFormer.lr', '1e36', 'recommend.max_epoch', '5']
     with pytest.raises(FloatingPointError, match='MGFormer: the loss of epoch'):
         train(run_cfg, options)
+
+
+@pytest.mark.parametrize('val_ratio', ['0.1', '0.0'])
+def test_run_that_diverges_in_its_last_step_fails(run_cfg: Path, capsys: pytest.CaptureFixture[str], val_ratio: str) -> None:
+    options = ['recommend.MGFormer.lr', '1e30', 'recommend.max_epoch', '1', 'recommend.batch_size', '4096']
+    assert main(['train', '--cfg', str(run_cfg), *options, 'recommend.val_ratio', val_ratio]) == 1
+    assert 'error: MGFormer: the embeddings have NaN or infinite numbers; try a lower lr' in capsys.readouterr().err
 
 
 def test_shipped_configurations() -> None:
