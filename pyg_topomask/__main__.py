@@ -33,7 +33,9 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
     serve.set_defaults(function=_recommend)
     serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
-    serve.add_argument('--user', type=int, nargs='+', default=[], metavar='ID', help='the users, by their ids in the data')
+    serve.add_argument(
+        '--user', type=int, nargs='+', action='extend', default=[], metavar='ID', help='the users, by their ids in the data'
+    )
     serve.add_argument('--k', type=int, default=20, metavar='N', help='the number of items (default: 20)')
     serve.add_argument('--out', metavar='FILE', help='write them as CSV to a file, instead of printing them')
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')

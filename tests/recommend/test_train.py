@@ -146,6 +146,9 @@ def test_recommend_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) ->
         assert archive['user_ids'][0] == 100
         index = np.searchsorted(archive['item_ids'], [int(row['item']) for row in top])
     np.testing.assert_allclose(score[index], [float(row['score']) for row in top], atol=1e-5)
+    for _ in range(2):  # nothing is left of the first call
+        assert main(['recommend', '--run', run, '--user', '100', '102', '--user', '178', '--k', '1']) == 0
+        assert [line.split(',')[0] for line in capsys.readouterr().out.splitlines()] == ['user', '100', '102', '178']
 
 
 def copy_data(source: Path, target: Path, more_users: int = 0, shift: int = 0) -> None:
