@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask.checks import check_seed, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_normalization
-from pyg_topomask.transforms.checks import check_unbatched
+from pyg_topomask.transforms.checks import check_edges, check_unbatched
 
 __all__ = ['AddSVDEncoding']
 
@@ -68,8 +68,8 @@ class AddSVDEncoding(BaseTransform):
         seed (int): The seed of the random start. (default: :obj:`0`)
 
     Raises:
-        ValueError: If an argument is outside its range or does not apply to the data, the data is a batch, or users and items
-            cannot be distinguished.
+        ValueError: If an argument is outside its range or does not apply to the data, the data is a batch or without edges, or
+            users and items cannot be distinguished.
 
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -118,6 +118,7 @@ class AddSVDEncoding(BaseTransform):
         if not isinstance(data, Data):
             raise ArgumentError('data', type(data).__name__, 'Data and HeteroData')
         check_unbatched(data)
+        check_edges(data)
         graph = Graph.from_data(data)
         num_users = self.num_users if self.num_users is not None else getattr(data, 'num_users', None)
         if num_users is not None:

@@ -8,7 +8,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.tree import TreeState
-from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
+from pyg_topomask.transforms.checks import check_edges, check_homogeneous, check_unbatched
 
 __all__ = ['AddForest']
 
@@ -23,7 +23,8 @@ class AddForest(BaseTransform):
     fits the graph.
 
     Raises:
-        ValueError: If the graph has a cycle (the message lists its nodes), or the data is heterogeneous or a batch.
+        ValueError: If the graph has a cycle (the message lists its nodes), or the data is heterogeneous, a batch, or
+            without edges.
 
     Shapes:
         - **input:** a forest with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
@@ -39,6 +40,7 @@ class AddForest(BaseTransform):
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
         check_unbatched(data)
+        check_edges(data)
         graph = Graph.from_data(data)
         TreeState.of(graph).store(data)
         return data

@@ -11,7 +11,7 @@ from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.transforms import AddGraphRandomFeatures, AddRandomWalkKernel
+from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import load_walks
 
@@ -255,12 +255,6 @@ def test_walks_of_the_right_total_in_the_wrong_graphs_are_refused() -> None:
     batch.batch = torch.tensor([0, 0, 0, 0, 0, 1, 1, 1])
     with pytest.raises(ValueError, match='AddGraphRandomFeatures'):
         GRFMask()(batch)
-
-
-@pytest.mark.parametrize('transform', [AddGraphRandomFeatures(), AddRandomWalkKernel()])
-def test_data_without_edges_is_refused(transform: AddGraphRandomFeatures) -> None:
-    with pytest.raises(ValueError, match=r'^data: got the attributes x; accepted: data with edge_index or adj_t; KNNGraph'):
-        transform(Data(x=torch.ones(3)))
 
 
 @pytest.mark.filterwarnings("ignore:Using 'NeighborSampler' without a 'pyg-lib'")

@@ -62,3 +62,13 @@ def test_batches_of_heterogeneous_data_are_refused() -> None:
 def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
     with pytest.raises(ValueError, match=r'^data: got HeteroData; accepted: torch_geometric.data.Data'):
         transform(HeteroData())
+
+
+@pytest.mark.parametrize(
+    'transform',
+    [AddForest(), AddGraphRandomFeatures(), AddRandomWalkKernel(), AddSVDEncoding(rank=1), AddSpanningForest()],
+    ids=lambda transform: type(transform).__name__,
+)
+def test_data_without_edges_is_refused(transform: BaseTransform) -> None:
+    with pytest.raises(ValueError, match=r'^data: got the attributes x; accepted: data with edge_index or adj_t; KNNGraph'):
+        transform(Data(x=torch.ones(3, 2)))
