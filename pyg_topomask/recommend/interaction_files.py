@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.checks import check_choice
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.recommend.interactions import InteractionDataset, split_per_user
 
 __all__ = ['load_interaction_dataset', 'load_interactions', 'read_interactions']
@@ -127,8 +127,8 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
         path (str or Path): A text file, compressed if it ends in :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`, or a NumPy archive
             :obj:`.npz` with the arrays :obj:`row` and :obj:`col`.
         layout (str, optional): The content of a line: a user followed by all items of the user (:obj:`"lists"`, LightGCN's
-            format; a colon may follow the user), or a user, an item and ignored words (:obj:`"pairs"`).
-            (default: :obj:`"lists"`)
+            format; a colon may follow the user), or a user, an item and ignored words (:obj:`"pairs"`). A file of lists that
+            looks like pairs with ratings gives a warning. (default: :obj:`"lists"`)
 
     Raises:
         ValueError: If a line (the message has file and line number) or an archive is invalid.
@@ -139,6 +139,7 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
         return _read_archive(path)
     users: list[int] = []
     items: list[int] = []
+    widths: set[int] = set()
     number = 0
     # Ids are ASCII. Ignored words may have any encoding.
     with _OPEN.get(path.suffix, open)(path, 'rt', encoding='ascii', errors='backslashreplace') as file:
@@ -151,11 +152,20 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
                 if not ids or (layout == 'pairs' and len(ids) < 2):
                     accepted = 'a user and an item' if ids else _IDS
                     raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted)
+                widths.add(len(ids))
                 users += [ids[0]] * (len(ids) - 1)
                 items += ids[1:]
         except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
             accepted = 'whole files, compressed as the name ends'
             raise ArgumentError(f'{path}, line {number + 1}', f'a broken file ({error})', accepted) from error
+    if widths in ({3}, {4}):  # a rating, and perhaps a time
+        starts = users[:: max(widths) - 1]
+        if len(set(starts)) < len(starts):
+            warn(
+                f"{path}: every line has {max(widths)} numbers, and users start several lines. The layout 'lists' takes all of "
+                "them but the first for items. If these are ratings or times, set the layout to 'pairs' (in a YAML, "
+                'recommend.files.layout)'
+            )
     return torch.tensor([users, items], dtype=torch.long)
 
 

@@ -35,6 +35,22 @@ def test_pairs_and_archives(tmp_path: Path) -> None:
     assert read_interactions(tmp_path / 'a.npz').tolist() == [[1, 0], [3, 4]]
 
 
+@pytest.mark.parametrize('text', ['0 1 5\n0 2 4\n1 1 3\n', '0:1 5\n\n7 2 4\n0 2 4\n', '0 1 5 881250949\n0 2 4 881250950\n'])
+def test_ratings_that_are_read_as_items_are_told(tmp_path: Path, text: str) -> None:
+    path = tmp_path / 'a.txt'
+    path.write_text(text)
+    with pytest.warns(UserWarning, match=r"a\.txt: every line has [34] numbers, .* set the layout to 'pairs'") as told:
+        read_interactions(path)
+    assert [warning.filename for warning in told] == [__file__]
+    assert read_interactions(path, 'pairs').size(1) == len(text.split('\n')) - 1 - text.count('\n\n')
+
+
+@pytest.mark.parametrize('text', ['0 1 5\n1 2 4\n', '0 1\n0 2\n', '0 1 5\n0 2\n', '0 1 2 3 4\n0 5 6 7 8\n', '0\n0\n', ''])
+def test_lists_are_not_taken_for_ratings(tmp_path: Path, text: str) -> None:
+    (tmp_path / 'a.txt').write_text(text)
+    assert read_interactions(tmp_path / 'a.txt').size(1) == sum(len(line.split()) - 1 for line in text.splitlines())
+
+
 @pytest.mark.parametrize(
     ('layout', 'text', 'message'),
     [
