@@ -104,6 +104,7 @@ def test_python_runs(document: Path, checkout: Path) -> None:
 def test_all_kinds_of_examples_are_found() -> None:
     assert len(blocks(README, 'python')) == len(blocks(README, 'yaml')) == 1
     assert len(blocks(ROOT / 'docs' / 'layers.md', 'python')) >= 2
+    assert len(blocks(RECOMMENDATION, 'yaml')) == 1
     assert {words[0] for words in commands(README)} == {'train', 'compare'}
     assert {words[0] for words in commands(TRAINING)} == {'train', 'compare', 'inspect', 'list'}
     assert {words[0] for words in commands(RECOMMENDATION)} == {'train', 'recommend'}
@@ -124,7 +125,7 @@ def test_readme_is_short() -> None:
 def test_yaml_of_a_document_trains(document: Path, checkout: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for number, block in enumerate(blocks(document, 'yaml')):
         config = given = yaml.safe_load(block)
-        if 'dataset' in given:  # a file of its own, for data that the document registers
+        if given.keys() & {'dataset', 'recommend'}:  # a file of its own, for data that the document registers or writes
             execute(document)
         else:
             config = yaml.safe_load((CONFIGS / 'digits.yaml').read_text())
@@ -132,6 +133,10 @@ def test_yaml_of_a_document_trains(document: Path, checkout: Path, capsys: pytes
                 config.setdefault(group, {}).update(options)
         path = checkout / f'changed{number}.yaml'
         path.write_text(yaml.safe_dump(config))
+        if 'recommend' in given:
+            assert main(['train', '--cfg', str(path), 'recommend.max_epoch', '1', 'recommend.progress', 'False']) == 0
+            assert re.fullmatch(r'test Recall@2 [01]\.\d{4} NDCG@2 [01]\.\d{4}', capsys.readouterr().out.splitlines()[-1])
+            continue
         assert main(['train', '--cfg', str(path), *SHORT]) == 0
         assert cfg.gt.layer_type == config['gt']['layer_type'] != 'GINE+None'
         assert re.fullmatch(r'test accuracy [01]\.\d{4}', capsys.readouterr().out.splitlines()[-1])
