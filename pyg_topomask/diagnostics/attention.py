@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -191,5 +192,5 @@ def _check_vectors(q: Tensor, k: Tensor, v: Tensor) -> None:
 
 
 def _check_numbers(ks: Sequence[int]) -> None:
-    if len(ks) == 0 or not all(is_whole(k, 1) for k in ks):
-        raise ArgumentError('ks', list(ks), 'one or more whole numbers from 1')
+    if not isinstance(ks, Sequence | np.ndarray) or len(ks) == 0 or not all(is_whole(k, 1) for k in ks):
+        raise ArgumentError('ks', repr(ks), 'a list of one or more whole numbers from 1')

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole
+from pyg_topomask.checks import check_shape, check_whole
 from pyg_topomask.diagnostics.attention import attention_degrees
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
 from pyg_topomask.viz.figure import new_figure
 from pyg_topomask.viz.layout import in_the_plane
 
@@ -53,8 +54,12 @@ def plot_attention_graphs(
         >>> figure = plot_attention_graphs([layer, layer], pos=torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
     """
     _check_layers('attention', attention)
-    if pos.dim() != 2 or pos.size(1) == 0:
-        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[N, dimensions]')
+    check_shape(('N', 'dimensions'), pos=pos)
+    if pos.size(1) == 0 or not bool(pos.isfinite().all()):
+        given = 'no dimension' if pos.size(1) == 0 else 'NaN or infinite numbers'
+        raise ArgumentError('pos', given, 'finite positions in one or more dimensions')
+    if edge_index is not None:
+        edge_index = Graph.from_tensors(edge_index, pos.size(0)).edge_index
     check_whole(1, max_edges=max_edges)
     degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
     attention = [(pairs, alpha.detach()) for pairs, alpha in attention]

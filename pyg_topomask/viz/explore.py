@@ -106,6 +106,9 @@ def explore(
     masks = {type(mask).__name__: mask} if isinstance(mask, Mask) else dict(mask)
     if not masks:
         raise ArgumentError('mask', 'none', 'one or more')
+    for name, each in masks.items():
+        if not isinstance(each, Mask):
+            raise ArgumentError('mask', f'{type(each).__name__} by the name {name!r}', 'a Mask by each name')
     for number in num_walks:
         check_whole(1, num_walks=number)
     check_whole(1, num_nodes=num_nodes)

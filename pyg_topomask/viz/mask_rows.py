@@ -44,7 +44,7 @@ def plot_mask_rows(
 
     Raises:
         ImportError: If Matplotlib is not installed.
-        ValueError: If there is no mask, no such node or head, or :obj:`pos` has the wrong shape.
+        ValueError: If there is no mask, no node, no such node or head, or :obj:`pos` has the wrong shape.
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask, PackingMask
@@ -54,8 +54,12 @@ def plot_mask_rows(
         ['neighbors', 'all']
     """
     graph = Graph.of(graph)
+    if not isinstance(masks, Mapping):
+        raise ArgumentError('masks', type(masks).__name__, 'masks by title in a dictionary')
     if not masks:
         raise ArgumentError('masks', 'none', 'one or more')
+    if graph.num_nodes == 0:
+        raise ArgumentError('graph', 'a graph without nodes', 'graphs with nodes')
     check_whole(0, graph.num_nodes - 1, node=node)
     check_whole(1, columns=columns)
     check_shape((graph.num_nodes, 2), pos=pos)

@@ -238,6 +238,7 @@ def test_titles_are_text_and_nothing_is_loaded() -> None:
     [
         ('mask', {'mask': {}}),
         ('mask', {'mask': [GRFMask()]}),
+        ('mask', {'mask': {'walks': GRFMask(), 'three': 3}}),
         ('node', {'node': 6}),
         ('num_walks', {'num_walks': [0]}),
         ('num_nodes', {'num_nodes': 0}),

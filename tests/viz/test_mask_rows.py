@@ -76,6 +76,10 @@ def test_any_graph_can_be_drawn(name: str) -> None:
     ('argument', 'change'),
     [
         ('masks', {'masks': {}}),
+        ('masks', {'masks': AdjacencyMask()}),
+        ('masks', {'masks': [AdjacencyMask()]}),
+        ('mask', {'masks': {'three': 3}}),
+        ('graph', {'graph': GRAPHS['empty'](), 'pos': POS[:0]}),
         ('node', {'node': 6}),
         ('pos', {'pos': POS[:, :1]}),
         ('columns', {'columns': 0}),

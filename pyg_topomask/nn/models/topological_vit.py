@@ -190,8 +190,9 @@ class GridEncoder(torch.nn.Module):
         check_size(depth=depth, mlp_channels=mlp_channels)
         check_whole(0, dense_limit=dense_limit)
         check_probability(dropout=dropout)
-        if isinstance(mask, Mask):
-            raise ArgumentError('mask', 'a Mask', 'a function that makes one for each layer, or None')
+        if isinstance(mask, Mask) or not (mask is None or callable(mask)):
+            given = 'a Mask' if isinstance(mask, Mask) else repr(mask)
+            raise ArgumentError('mask', given, 'a function that makes a Mask for each layer, or None')
         self.shape = (height, width)
         self.position = torch.nn.Parameter(torch.empty(height * width, channels))
         self.blocks = torch.nn.ModuleList()

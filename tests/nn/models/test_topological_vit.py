@@ -361,6 +361,7 @@ def test_model_learns_the_place_of_a_spot(attention: str) -> None:
         ({'attention': 'dot'}, "attention: got 'dot'; accepted:"),
         ({'feature_map': 'cosine'}, "feature_map: got 'cosine'; accepted:"),
         ({'mask': PackingMask()}, 'mask: got a Mask; accepted: a function'),
+        ({'mask': 'GRF'}, "mask: got 'GRF'; accepted: a function that makes a Mask for each layer"),
         ({'mask': lambda layer: GRFMask(3)}, 'mask: got a mask of 3 heads for heads=2'),
         ({'mask': lambda layer: 2.0 * GRFMask(2, resample='forward')}, 'mask: got a mask that draws walks anew'),
     ],
