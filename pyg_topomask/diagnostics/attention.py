@@ -192,5 +192,5 @@ def _check_vectors(q: Tensor, k: Tensor, v: Tensor) -> None:
 
 
 def _check_numbers(ks: Sequence[int]) -> None:
-    if not isinstance(ks, Sequence | np.ndarray) or len(ks) == 0 or not all(is_whole(k, 1) for k in ks):
+    if np.ndim(ks) != 1 or len(ks) == 0 or not all(is_whole(k, 1) for k in ks):
         raise ArgumentError('ks', repr(ks), 'a list of one or more whole numbers from 1')

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_shape, check_whole, is_whole
+from pyg_topomask.checks import check_nodes, check_shape, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.select import select_in_order
 from pyg_topomask.recommend.interactions import check_range
@@ -49,9 +49,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
         if not bool(embeddings.isfinite().all()):
             raise ArgumentError(argument, 'NaN or infinite numbers', 'finite embeddings')
     check_range('seen', seen, users.size(0), items.size(0))
-    if user_index.numel() and not 0 <= int(user_index.min()) <= int(user_index.max()) < users.size(0):
-        span = f'{int(user_index.min())} to {int(user_index.max())}'
-        raise ArgumentError('user_index', span, f'0 to {users.size(0) - 1}')
+    check_nodes(users.size(0), user_index=user_index)
     seen = seen.long()
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))

@@ -19,10 +19,11 @@ pytest.importorskip('gpytorch')
 import gpytorch
 
 from pyg_topomask.kernels import MaskKernel, sample_posterior
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PowerSeriesMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, LowRankMask, Mask, PowerSeriesMask
 
 TRAIN, TEST = np.array([0, 2, 5, 3]), np.array([1, 4])
 Y = np.array([0.5, -1.0, 2.0, 0.3])
+FACTORS = torch.randn(40, 3, generator=torch.Generator().manual_seed(1))
 LAM, SCALE, NOISE = 0.7, 1.5, 0.2
 
 
@@ -171,8 +172,9 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
         2.0 * GRFMask(num_walks=8),
         GRFMask(num_walks=8) + HeatKernelMask(lam=0.5),
         PowerSeriesMask(order=2, parameterization='f'),
+        LowRankMask(left=FACTORS, right=FACTORS),
     ],
-    ids=['heat kernel', 'scaled', 'sum', 'power series'],
+    ids=['heat kernel', 'scaled', 'sum', 'power series', 'low rank'],
 )
 def test_samples_of_large_graphs_have_the_full_variance(mask: Mask, scale: float) -> None:
     edge_index, _ = grid(5, 8)

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import math
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
@@ -77,8 +79,22 @@ NAN, NONE = torch.tensor([[1.0], [torch.nan]]), torch.empty(2, 0)
     [
         (NAN, torch.ones(3, 1), [0], NONE, 'users: got NaN or infinite numbers; accepted: finite'),
         (torch.ones(3, 1), NAN, [0], NONE, 'items: got NaN or infinite numbers; accepted: finite'),
-        (torch.ones(3, 1), torch.ones(2, 1), [-1], NONE, 'user_index: got -1 to -1; accepted: 0 to 2'),
-        (torch.ones(3, 1), torch.ones(2, 1), [0, 3], NONE, 'user_index: got 0 to 3; accepted: 0 to 2'),
+        (
+            torch.ones(3, 1),
+            torch.ones(2, 1),
+            [-1],
+            NONE,
+            'user_index: got numbers from -1 to -1; accepted: nodes',
+        ),
+        (
+            torch.ones(3, 1),
+            torch.ones(2, 1),
+            [0, 3],
+            NONE,
+            'user_index: got numbers from 0 to 3; accepted: nodes',
+        ),
+        (torch.ones(3, 1), torch.ones(2, 1), [0.0], NONE, 'user_index: got torch.float32; accepted: int32 and int64'),
+        (torch.ones(3, 1), torch.ones(2, 1), [[0]], NONE, r'user_index: got shape \(1, 1\)'),
         (torch.ones(3, 1), torch.ones(2, 1), [0], torch.tensor([[0], [-1]]), 'seen: got items from -1'),
         (torch.ones(3, 2), torch.ones(2, 1), [0], NONE, r'items: got shape \(2, 1\); accepted: \[num_items, 2\]'),
         (torch.ones(3), torch.ones(2, 1), [0], NONE, r'users: got shape \(3,\); accepted: \[num_users, d\]'),
@@ -88,7 +104,7 @@ NAN, NONE = torch.tensor([[1.0], [torch.nan]]), torch.empty(2, 0)
         (torch.ones(3, 1).long(), torch.ones(2, 1).long(), [0], NONE, 'items: got torch.int64 for users of torch.int64'),
     ],
 )
-def test_what_cannot_be_ranked(users: Tensor, items: Tensor, index: list[int], seen: Tensor, error: str) -> None:
+def test_what_cannot_be_ranked(users: Tensor, items: Tensor, index: list[Any], seen: Tensor, error: str) -> None:
     with pytest.raises(ValueError, match=f'^{error}'):
         rank_items(users, items, torch.tensor(index), seen, k=1)
 
