@@ -152,13 +152,12 @@ def test_routes_of_linear_attention(name: str) -> None:
     assert_alike(run)
 
 
-@pytest.mark.parametrize('route', ['entries', 'dense'])
 @pytest.mark.parametrize('name', ['adjacency', 'expander', 'grf', 'grf_asymmetric', 'rwgnk'])
-def test_routes_of_softmax_attention(name: str, route: str) -> None:
+def test_softmax_attention(name: str) -> None:
     def run(device: torch.device) -> list[Tensor]:
         mask, graph = bound(MASKS[name], device)
         leaves = [random(seed, graph.num_nodes, HEADS, 4).to(device).requires_grad_() for seed in (1, 2, 3)]
-        out = masked_softmax_attention(*leaves, mask(graph), route=route)
+        out = masked_softmax_attention(*leaves, mask(graph))
         return [
             *with_gradients(out, [*leaves, *mask.parameters()]),
             *attend_softmax(*leaves, masks.AdjacencyMask().to(device)(graph).entries()),

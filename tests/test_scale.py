@@ -85,7 +85,7 @@ def train(layer: torch.nn.Module, graph: Graph) -> None:
     out = layer(x, graph.edge_index, batch=graph.batch, graph=graph)
     out.square().mean().backward()
     assert out.shape == x.shape
-    assert all(parameter.grad.isfinite().all() for parameter in layer.parameters())
+    assert all(parameter.grad.isfinite().all() and parameter.grad.any() for parameter in layer.parameters())
 
 
 def attention(name: str) -> torch.nn.Module:
