@@ -40,7 +40,8 @@ class Setting(NamedTuple):
 
     Args:
         local (str): A key of :obj:`LOCAL`.
-        attention (str): A key of :obj:`ATTENTIONS`, a mask in :obj:`MASKS`, or :obj:`"mean <mask>"`.
+        attention (str): A key of :obj:`ATTENTIONS`, a mask in :obj:`MASKS`, or :obj:`"mean <mask>"`. The variant "gps" takes
+            :obj:`"transformer"` and :obj:`"performer"`.
         layers (int): The number of layers.
         width (int): The number of channels.
         reach (int): The largest number of hops of the mask.
@@ -291,14 +292,14 @@ class GPSLayer(Module):
 
     def __init__(self, setting: Setting) -> None:
         super().__init__()
-        performer = setting.attention == 'performer'
+        kind = {'transformer': 'multihead', 'performer': 'performer'}[setting.attention]
         self.layer = GPSConv(
             setting.width,
             LOCAL[setting.local](setting.width, setting.heads),
             setting.heads,
             setting.dropout,
-            attn_type='performer' if performer else 'multihead',
-            attn_kwargs={'head_channels': setting.width // setting.heads} if performer else None,
+            attn_type=kind,
+            attn_kwargs={'head_channels': setting.width // setting.heads} if kind == 'performer' else None,
         )
 
     def forward(self, example: Example, x: Tensor) -> Tensor:

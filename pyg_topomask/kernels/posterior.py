@@ -16,7 +16,7 @@ from pyg_topomask.linear_operator import MaskLinearOperator
 
 __all__ = ['sample_posterior']
 
-# The change of K^{1/2} w at which twice as many steps are enough, and how many numbers a block of samples has.
+# Steps are doubled until K^{1/2} w changes by at most this share. A block of samples has at most so many numbers.
 _ERROR, _NUMBERS = 3e-2, 2**22
 
 
