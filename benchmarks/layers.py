@@ -112,7 +112,7 @@ def _rows(name: str, data: Data, repeats: int) -> list[dict[str, object]]:
     steps['SAGEConv'] = partial(_step, sage, x, data.edge_index)
     if isinstance(data, Batch):
         for kind, attention in (
-            ('PerformerAttention', PerformerAttention(CHANNELS, HEADS)),
+            ('PerformerAttention', PerformerAttention(CHANNELS, HEADS, CHANNELS // HEADS)),
             ('MultiheadAttention', torch.nn.MultiheadAttention(CHANNELS, HEADS, batch_first=True)),
         ):
             steps[kind] = partial(_step, _Padded(attention), x, data.batch)

@@ -169,6 +169,7 @@ VARIANTS = {
     'focused': 'The feature map is that of focused linear attention.',
     'softmax': 'The attention is softmax attention under the same mask.',
     'gps': "The layer is PyG's GPSConv, and encodings by random walks and eigenvectors are added to the features.",
+    'clipped': 'The norm of the gradient is clipped to 1.',
     'fast mask': 'The parameters of the mask learn ten times as fast.',
     'slow mask': 'The parameters of the mask learn a tenth as fast.',
 }

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch.nn.utils import clip_grad_norm_
 from torch.optim import Optimizer
 from torch.optim.lr_scheduler import ConstantLR, LRScheduler, OneCycleLR
 from torch_geometric.data import Data
@@ -81,6 +82,8 @@ def train(name: str, setting: Setting, split: int) -> Run:
         for example, mask, target in training:
             optimizer.zero_grad()
             task.metric.loss(model(example)[mask], target).backward()
+            if setting.variant == 'clipped':
+                clip_grad_norm_(model.parameters(), 1.0)
             optimizer.step()
             scheduler.step()
         seconds += time.process_time() - start

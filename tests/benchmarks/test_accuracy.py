@@ -1,12 +1,14 @@
 """The protocol of accuracy: its tasks against plain versions, its controls, its store and its tables."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 import networkx as nx
 import numpy as np
 import pytest
 import torch
+from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx, to_networkx
 
@@ -274,6 +276,24 @@ def test_runs_are_equal_by_seed_and_appended(tmp_path: Path, monkeypatch: pytest
     first, second = (train('distances', SMALL, 0) for _ in range(2))
     assert first._replace(seconds=0) == second._replace(seconds=0)
     assert first != train('distances', SMALL, 1)
+
+
+@pytest.mark.parametrize('variant', ['sum', 'clipped'])
+def test_gradients_of_the_variant_clipped_have_a_norm_of_at_most_one(variant: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    norms = []
+
+    def record(optimizer: torch.optim.Optimizer, *_: object) -> None:
+        gradients = [each.grad for group in optimizer.param_groups for each in group['params'] if each.grad is not None]
+        norms.append(float(torch.cat([gradient.flatten() for gradient in gradients]).norm()))
+
+    task = TASKS['distances']
+    steep = replace(task.metric, loss=lambda output, target: 100 * torch.nn.functional.cross_entropy(output, target))
+    monkeypatch.setitem(TASKS, 'distances', replace(task, metric=steep))
+    monkeypatch.setattr('benchmarks.accuracy.generated.INFECTED_NODES', 60)
+    hook = register_optimizer_step_pre_hook(record)
+    train('distances', SMALL._replace(variant=variant), 0)
+    hook.remove()
+    assert (max(norms) <= 1.0001) is (variant == 'clipped')
 
 
 def test_the_setting_of_a_group_is_chosen_by_validation_alone(tmp_path: Path) -> None:
