@@ -226,7 +226,7 @@ API = {
         'read_interactions',
         'split_per_user',
     ],
-    'pyg_topomask.graphgym': ['register_mask', 'train'],
+    'pyg_topomask.graphgym': ['load_model', 'register_mask', 'train'],
     'pyg_topomask.testing': ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant'],
     'pyg_topomask.errors': ['ArgumentError'],
 }

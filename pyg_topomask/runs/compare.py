@@ -51,7 +51,8 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
     r"""Compares finished training runs over their seeds.
 
     A row has the mean of a metric over the seeds with its standard error, and the differences to the first folder, paired by
-    seed. The metrics are those of the best epoch by validation. The verdict on a difference below two standard errors is
+    seed. Where they differ in their seeds, the differences say how many both have. The metrics are those of the best epoch by
+    validation. The verdict on a difference below two standard errors is
     :obj:`"not distinguishable"`, and otherwise :obj:`"higher"` or :obj:`"lower"`.
 
     Args:
@@ -87,7 +88,7 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
                 'seeds': ' '.join(runs),
                 **{column: _median(runs, key) for column, key in MEDIANS.items()},
                 metric: _show(list(tested.values()), '.4f'),
-                'minus the first, paired': '' if is_first or not gaps else _show(gaps, '+.4f'),
+                'minus the first, paired': '' if is_first else _differences(gaps, max(len(tested), len(values[0]))),
                 'verdict': '' if is_first or len(gaps) < 2 else verdict(*mean_error(gaps), ('higher', 'lower')),
             }
         )
@@ -123,6 +124,12 @@ def _values(folder: str | Path, runs: Results, metric: str) -> dict[str, float]:
 def _median(runs: Results, key: str) -> float:
     numbers: list[float] = [result[key] for result in runs.values()]
     return statistics.median_low(numbers)
+
+
+def _differences(gaps: Sequence[float], most: int) -> str:
+    if not gaps:
+        return 'no seed in common'
+    return _show(gaps, '+.4f') + (f' ({len(gaps)} in common)' if len(gaps) < most else '')
 
 
 def _show(values: Sequence[float], form: str) -> str:

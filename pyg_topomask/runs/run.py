@@ -107,7 +107,8 @@ class Run:
             resume (bool): Whether to resume. If not, :meth:`open` replaces an earlier run of the same configuration.
 
         Raises:
-            ValueError: If the folder has a run with another configuration, or cannot be written to.
+            ValueError: If the folder has a run with another configuration, lacks the model of the best epoch of the run to
+                resume, or cannot be written to.
         """
         if rank() == 0:
             check_writable(self.folder)
@@ -133,7 +134,11 @@ class Run:
                 'folders without one',
                 f'give another {tag}--out, or remove that folder',
             )
-        return checkpoint if resume else None
+        if not resume:
+            return None
+        if checkpoint['best'] is not None:
+            self._read_best(self.best_file)  # of this epoch, or of one that a killed run repeats
+        return checkpoint
 
     def check_length(self, checkpoint: dict[str, Any] | None, epochs: int) -> None:
         r"""Raises a :class:`ValueError` if a run has more epochs than it is to be resumed to."""
@@ -193,16 +198,26 @@ class Run:
         r"""Returns the checkpoint of the best epoch, or of the last epoch if none was validated. All processes call this.
 
         Raises:
-            ValueError: If another run has replaced the checkpoint: not every file system has locks.
+            ValueError: If the checkpoint is missing or damaged, or another run has replaced it: not every file system has
+                locks.
         """
         # The files hold the row of process 0; that of other processes has other seconds.
         best = gather(self.best)[0]
         path = self.last_file if best is None else self.best_file
-        checkpoint = load_checkpoint(path)
+        checkpoint = self._read_best(path)
         # Rows are compared as text, in which NaN equals NaN.
         if differences(checkpoint['config'], self.config, (*self.free, self.length)) or repr(checkpoint['best']) != repr(best):
-            raise ArgumentError(str(path), 'the model of another run', 'that of the best epoch of this one: train again')
+            raise _not_the_best(path, 'the model of another run')
         return checkpoint
+
+    @staticmethod
+    def _read_best(path: Path) -> dict[str, Any]:
+        try:
+            return load_checkpoint(path)
+        except FileNotFoundError as error:
+            raise _not_the_best(path, 'no file') from error
+        except ValueError as error:
+            raise _not_the_best(path, f'a file that cannot be read: {error}') from error
 
     def finish(self, metrics: Row, parameters: int) -> dict[str, Any]:
         r"""Writes :obj:`result.json`. All processes call this; process 0 writes.
@@ -237,3 +252,7 @@ class Run:
         if self.history:
             columns = list(dict.fromkeys(key for row in self.history for key in row))
             write_csv(self.folder / 'metrics.csv', self.history, columns)
+
+
+def _not_the_best(path: Path, given: str) -> ArgumentError:
+    return ArgumentError(str(path), given, 'the model of the best epoch of this run', 'train again without --resume')

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from importlib.util import find_spec
 from pathlib import Path
 
 from torch_geometric.data import Data
@@ -46,6 +47,12 @@ class Page:
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({len(self.html)} characters of HTML; save(path) writes them)'
+
+
+def require_plotly() -> None:
+    r"""Raises an :class:`ImportError` that names the extra unless Plotly is installed."""
+    if find_spec('plotly') is None:
+        raise ImportError('pages need Plotly: install pyg_topomask with its extra [viz]')
 
 
 def explore(
@@ -113,11 +120,10 @@ def explore(
         check_whole(1, num_walks=number)
     check_whole(1, num_nodes=num_nodes)
     check_kernels(kernels)
-    try:
-        from plotly.colors import diverging, make_colorscale, sequential
-        from plotly.offline import get_plotlyjs
-    except ImportError as error:
-        raise ImportError('pages need Plotly: install pyg_topomask with its extra [viz]') from error
+    require_plotly()
+    from plotly.colors import diverging, make_colorscale, sequential
+    from plotly.offline import get_plotlyjs
+
     # Both are perceptually uniform. Dark is large, and red is negative.
     colors = {'sequential': make_colorscale(sequential.dense), 'diverging': make_colorscale(diverging.balance_r)}
     content = {'title': title} | colors | explored(masks, Graph.of(graph), node, num_walks, kernels, num_nodes)

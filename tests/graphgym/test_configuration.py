@@ -100,6 +100,8 @@ OPTIONS = {
     'topomask.Tree.a': (-2, -2.0),
     'topomask.Adjacency.self_loop': (2, 2.0),
     'gt.dropout': (0, 0.0),
+    'dataset.edge_encoder': ('true', True),
+    'topomask.GRF.independent_ensembles': ('false', False),
     'optim.base_lr': (1, 1.0),
 }
 

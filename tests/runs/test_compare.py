@@ -37,7 +37,9 @@ def test_means_and_paired_differences(tmp_path: Path) -> None:
         values = list(accuracies.values())
         assert row['test_accuracy'] == f'{np.mean(values):.4f} ± {sem(values):.4f}'
     assert (rows[0]['minus the first, paired'], rows[0]['verdict']) == ('', '')
-    assert rows[1]['minus the first, paired'] == f'{np.mean(gaps):+.4f} ± {sem(gaps):.4f}'
+    assert rows[1]['minus the first, paired'] == f'{np.mean(gaps):+.4f} ± {sem(gaps):.4f} (3 in common)'
+    paired = compare([first, write(tmp_path / 'same', FIRST)])[1]['minus the first, paired']
+    assert paired == '+0.0000 ± 0.0000'
     assert rows[1]['verdict'] == 'lower'
     assert compare([below, first])[1]['verdict'] == 'higher'
     assert (rows[0]['parameters'], rows[0]['epochs'], rows[0]['s/epoch']) == (100, 12, 0.5)
@@ -48,7 +50,7 @@ def test_few_seeds_have_no_error(tmp_path: Path) -> None:
     first, alone = write(tmp_path / 'first', FIRST), write(tmp_path / 'alone', {2: 0.5})
     elsewhere = write(tmp_path / 'elsewhere', {3: 0.5, 4: 0.5})
     rows = compare([first, alone, elsewhere])
-    assert [row['minus the first, paired'] for row in rows] == ['', '-0.2000', '']
+    assert [row['minus the first, paired'] for row in rows] == ['', '-0.2000 (1 in common)', 'no seed in common']
     assert [row['verdict'] for row in rows] == ['', '', '']
     assert rows[1]['test_accuracy'] == '0.5000'
 

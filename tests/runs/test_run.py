@@ -6,6 +6,7 @@ import math
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ fcntl = pytest.importorskip('fcntl')
 
 HOLD = """
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from pyg_topomask.runs.folder import locked
 
@@ -89,6 +91,20 @@ def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
     # Without a validated epoch the last one counts.
     save_checkpoint(tmp_path / 'checkpoints' / 'last.pt', {'config': config, 'best': None})
     assert run(config, {'epoch': 0}).load_best()['best'] is None
+
+
+@pytest.mark.parametrize('damage', [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])])
+def test_a_finished_run_without_its_best_model_keeps_its_result(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    run = Run(tmp_path, '{lr: 0.1}', 'val_auc')
+    with run.open():
+        run.history.append({'epoch': 0, 'val_auc': 1.0, 'seconds': 1.0})
+        run.save({'model': torch.zeros(1)})
+        run.finish({'test_auc': 0.5}, 1)
+    damage(run.best_file)
+    with pytest.raises(ValueError, match=r'best.pt: got .*; accepted: the model of the best epoch .*; train again without'):
+        run.load(resume=True)
+    assert json.loads((tmp_path / 'result.json').read_text())['test_auc'] == 0.5
+    assert run.load(resume=False) is None
 
 
 def test_best() -> None:

@@ -46,6 +46,7 @@ from pyg_topomask.runs.folder import check_writable
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import explore, plot_inspection, plot_mask
+from pyg_topomask.viz.explore import require_plotly
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
@@ -112,6 +113,8 @@ def inspect(
     """
     check_whole(1, graphs=graphs, num_rows=num_rows)
     page = None if html is None else new_file('html', html)
+    if page is not None:
+        require_plotly()
     load_config(cfg_file, options)
     folder = Path(cfg.out_dir if out is None else out) / run_name(cfg_file)
     check_writable(folder)

@@ -73,6 +73,9 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
             f'{", ".join(repr(option(path)) for path in suspects)}, with which the first {split} batch ends in '
             f'{type(error).__name__}: {first_line(error)}',
             'what fits the data set',
+            'for labels of nodes in several graphs: dataset.task graph gnn.head inductive_node'
+            if cfg.dataset.task == 'node' and len(loader.dataset) > 1
+            else '',
         ) from error
 
 

@@ -11,7 +11,7 @@ import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.checks import MAX_SIZE, check_choice, check_not_negative, check_whole, is_whole
+from pyg_topomask.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS
@@ -31,6 +31,7 @@ MINIMA = {
     'gt.layers': 1,
     'gt.n_heads': 1,
     'num_threads': 1,
+    'num_workers': 0,
     'optim.batch_accumulation': 1,
     'optim.max_epoch': 1,
     'optim.num_warmup_epochs': 0,
@@ -67,6 +68,9 @@ UNREAD = {
     'dataset.split_dir': 'the split is that of the data set',
     'dataset.split_index': 'the split is that of the data set',
     'dataset.split_mode': 'the split is that of the data set',
+    'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
+    'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
+    'gnn.stage_type': 'TopoGPSModel has residual connections',
     'gt.full_graph': 'which nodes attend to which is what the attention says',
     'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
     'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
@@ -85,6 +89,7 @@ def check_options() -> None:
     _check_numbers('', cfg)
     for path, least in MINIMA.items():
         check_whole(least, **{path: option(path)})
+    check_probability(**{'gt.dropout': cfg.gt.dropout})
     check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
         raise ArgumentError('optim.clip_grad_norm_value', cfg.optim.clip_grad_norm_value, 'numbers above 0')
@@ -120,7 +125,7 @@ def _check_numbers(path: str, value: Any) -> None:
             _check_numbers(path, item)
     elif is_whole(value):
         most = MAXIMA.get(path, 2**32 - 1 if path.rpartition('.')[2] == 'seed' else 2**31 - 1)
-        check_whole(-(2**31), most, **{path: value})
+        check_whole(MINIMA.get(path, -(2**31)), most, **{path: value})
     elif isinstance(value, float) and math.isfinite(value) and abs(value) > FLOAT:
         raise ArgumentError(path, value, f'numbers of at most {FLOAT:.3g}, the largest of float32')
 
@@ -138,6 +143,8 @@ def _is_read(path: str) -> bool:
     if path.startswith('dataset.'):
         # A user's own loader may read it.
         return cfg.dataset.format not in FORMATS or (path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES)
+    if path.startswith('gnn.'):
+        return bool(cfg.model.type != 'TopoGPSModel')
     if path == 'train.iter_per_epoch':
         return any('saint' in group.sampler for group in (cfg.train, cfg.val))
     return path == 'train.mode' and cfg.train.mode in ('custom', 'standard')

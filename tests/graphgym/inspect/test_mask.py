@@ -102,6 +102,7 @@ def test_page_without_plotly(
     for name in [name for name in sys.modules if name.split('.')[0] == 'plotly']:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, 'plotly', None)
+    monkeypatch.setattr('pyg_topomask.graphgym.inspect.mask._first_graphs', None)  # no data is loaded
     assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path), '--html', str(tmp_path / 'page.html'), *QUIET]) == 2
     assert 'extra [viz]' in capsys.readouterr().err
     assert not (tmp_path / 'page.html').exists()

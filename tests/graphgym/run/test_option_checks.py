@@ -103,6 +103,26 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
 
 
 @pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('gt.dropout 1.5', 'gt.dropout: got 1.5; accepted: probabilities'),
+        ('seed 4294967296', 'seed: got 4294967296; accepted: whole numbers from 0 to 4294967295'),
+        ('num_workers -1', 'num_workers: got -1; accepted: whole numbers from 0 to'),
+        ('gnn.layers_mp -2147483649', 'gnn.layers_mp: got -2147483649; accepted: whole numbers from -2147483648'),
+    ],
+)
+def test_errors_name_the_option_and_what_is_accepted(digits: Path, options: str, message: str) -> None:
+    load_config(digits, options.split())
+    with pytest.raises(ValueError, match=f'^{message}'):
+        check_options()
+
+
+def test_labels_of_nodes_in_several_graphs_need_another_head(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    with pytest.raises(ValueError, match=r'in several graphs: dataset.task graph gnn.head inductive_node$'):
+        train(digits, [*small, 'dataset.task', 'node', 'gnn.head', 'node'], out=tmp_path)
+
+
+@pytest.mark.parametrize(
     ('option', 'value'),
     [
         ('run_multiple_splits', '[0,1]'),
@@ -117,6 +137,9 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
         ('train.epoch_resume', '3'),
         ('train.iter_per_epoch', '3'),
         ('train.mode', 'log-attn-weights'),
+        ('gnn.layers_mp', '8'),
+        ('gnn.layer_type', 'gatconv'),
+        ('gnn.stage_type', 'skipsum'),
         ('train.skip_train_eval', 'True'),
         ('wandb.use', 'True'),
     ],

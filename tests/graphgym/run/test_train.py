@@ -14,7 +14,7 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.files import save_tensors
-from pyg_topomask.graphgym import train
+from pyg_topomask.graphgym import load_model, train
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
 from pyg_topomask.graphgym.run import module
 from pyg_topomask.graphgym.run.metrics import higher_is_better, metric_best, truncate_stats
@@ -204,6 +204,9 @@ def test_seeds(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.Ca
     assert again == results[1:]
     with pytest.raises(ValueError, match=r'^repeat: got 0; accepted: whole numbers from 1'):
         train(digits, options, repeat=0, out=tmp_path)
+    with pytest.raises(ValueError, match=r'^seed: got 4294967295; accepted: whole numbers from 0 to 4294967294'):
+        train(digits, [*options, 'seed', '4294967295'], repeat=2, out=tmp_path / 'none')
+    assert not (tmp_path / 'none').exists()
 
 
 @pytest.mark.parametrize(
@@ -225,6 +228,31 @@ def test_equal_seeds_are_equal_runs(tmp_path: Path, digits: Path, small: list[st
     assert read_metrics(folders[0]) == read_metrics(folders[1])
     first, second = (load_checkpoint(folder / 'checkpoints' / 'last.pt')['model'] for folder in folders)
     torch.testing.assert_close(first, second, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize('validated', [True, False])
+def test_a_trained_model_is_loaded(tmp_path: Path, digits: Path, small: list[str], validated: bool) -> None:
+    (metrics,) = train(digits, [*small, *PLAIN], out=tmp_path)
+    folder = run_dir(tmp_path)
+    if not validated:  # the model of the last epoch, which is the same
+        last = load_checkpoint(folder / 'checkpoints' / 'last.pt')
+        save_checkpoint(folder / 'checkpoints' / 'last.pt', {**last, 'best': None})
+        (folder / 'checkpoints' / 'best.pt').unlink()
+    torch.rand(17)
+    model, loaders = load_model(folder)
+    assert not model.training
+    outputs = [model(batch) for batch in loaders[2]]
+    right = torch.cat([pred.argmax(1) == true for pred, true in outputs]).float().mean()
+    assert float(right) == pytest.approx(metrics['test_accuracy'], abs=1e-4)
+    with pytest.raises(ValueError, match=r'^folder: got .*; accepted: folders of one seed of a run'):
+        load_model(tmp_path)
+
+
+def test_a_missing_best_model_is_not_replaced_by_the_last(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    train(digits, [*small, *PLAIN], out=tmp_path)
+    (run_dir(tmp_path) / 'checkpoints' / 'best.pt').unlink()
+    with pytest.raises(ValueError, match=r'^folder: got .*best.pt'):
+        load_model(run_dir(tmp_path))
 
 
 def test_the_configuration_that_a_run_writes_trains_again(tmp_path: Path, digits: Path, small: list[str]) -> None:

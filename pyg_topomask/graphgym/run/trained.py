@@ -1,0 +1,54 @@
+r"""Trained models, to use in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from torch.nn import Module
+from torch_geometric import seed_everything
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.model_builder import create_model
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import load_config
+from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.runs.checkpoint import load_checkpoint
+
+__all__ = ['load_model']
+
+
+def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
+    r"""Loads the model of the best epoch of a run, and its data.
+
+    Args:
+        folder (str or Path): The folder of one seed, such as :obj:`"results/digits/0"`, which :func:`train` wrote.
+
+    Returns:
+        The network in evaluation mode on the CPU, and the loaders of the training, validation and test split. As in GraphGym,
+        :obj:`model(batch)` returns predictions and labels, and networks with :obj:`gnn.head: node` read :obj:`batch.split`.
+
+    Raises:
+        ValueError: If the folder has no run with a model, or the checkpoint is damaged.
+
+    .. code-block:: python
+
+        from pyg_topomask.graphgym import load_model
+
+        model, loaders = load_model('results/digits/0')
+        pred, true = model(next(iter(loaders[2])))
+    """
+    folder = Path(folder)
+    config, best, last = (folder / name for name in ('config.yaml', 'checkpoints/best.pt', 'checkpoints/last.pt'))
+    if not config.is_file() or not last.is_file():
+        raise ArgumentError('folder', str(folder), 'folders of one seed of a run, such as results/digits/0')
+    path = last if load_checkpoint(last)['best'] is None else best
+    if not path.is_file():
+        raise ArgumentError('folder', f'{folder}, which lacks {path.name}', 'folders with the model of the best epoch')
+    checkpoint = load_checkpoint(path)
+    load_config(config)
+    seed_everything(cfg.seed)  # as in training, because it determines random splits
+    loaders = create_loaders()
+    model: Module = create_model(to_device=False).model
+    model.load_state_dict(checkpoint['model'])
+    return model.eval(), loaders
