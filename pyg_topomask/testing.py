@@ -8,6 +8,8 @@ from unittest import mock
 
 import torch
 from torch import Tensor
+from torch.autograd import gradcheck
+from torch.func import functional_call
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.errors import ArgumentError
@@ -32,7 +34,8 @@ _MANY = 100
 def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone: bool = True) -> None:
     r"""Asserts that a mask, bound to the given data, agrees with its dense matrix in float64. The properties are products,
     transpose, sums, scalings, Hadamard products with low rank, entries and their order, factors, separation of the graphs of a
-    batch, and every route of masked linear attention with its gradients. Every parameter of the mask must receive a gradient.
+    batch, and every route of masked linear attention. Gradients of products must be those of finite differences, also with
+    respect to the parameters of the mask. Every parameter must receive a gradient.
 
     Args:
         mask (Mask): The mask.
@@ -43,7 +46,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
             values for the nodes of one data set do not support this. (default: :obj:`True`)
 
     Raises:
-        AssertionError: If a property fails; the message names it.
+        AssertionError: If a property fails; the message names it. Errors of the mask itself pass through.
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask
@@ -69,6 +72,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
 
     assert num_nodes == graph.num_nodes, f'num_nodes: got {num_nodes}, the data has {graph.num_nodes}'
     assert matrix.shape == (heads, num_nodes, num_nodes), f'to_dense: got shape {tuple(matrix.shape)}'
+    check('to_dense of the same graph, again', mask(Graph.from_data(data)).to_dense().double(), matrix)
     batch = graph.batch
     assert operator.segments.equal(graph.segments), f'segments: got {operator.segments}, the data has {graph.segments}'
     if batch is not None:
@@ -93,7 +97,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     bound = operator.product.magnitude(x.abs())
     assert (_product(matrix, x).abs() <= bound * (1 + 1e-9) + 1e-12).all(), 'magnitude: smaller than the product it bounds'
     _check_gradient('matmul', operator, x)
-    _check_parameters(mask, operator, x)
+    _check_parameters(mask, data, operator, x)
 
     for name, form in (('entries', operator), ('entries of T', operator.T), ('entries of scaled', 2.0 * operator)):
         if form.entries is not None:
@@ -204,11 +208,9 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
     inputs = [x, *(tensors[index] for index in learnable)]
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
     if x.numel() > 0:
-        # For many inputs, in random directions, because single inputs would take as many products as there are inputs. A GPU
-        # sums in any order, so that the same gradient twice differs by rounding.
+        # For many inputs, in random directions, because single inputs would take as many products as there are inputs.
         many = sum(tensor.numel() for tensor in inputs) > _MANY
-        correct = torch.autograd.gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9, fast_mode=many)
-        assert correct, f'{name}: wrong gradient'
+        _assert_gradient(name, apply, inputs, many)
 
 
 def _check_form(form: str | None, operator: MaskOperator) -> None:
@@ -230,7 +232,7 @@ def _from_sorted(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> Spar
     return FROM_SORTED(row, col, num_rows, num_cols)
 
 
-def _check_parameters(mask: Mask, operator: MaskOperator, x: Tensor) -> None:
+def _check_parameters(mask: Mask, data: Data, operator: MaskOperator, x: Tensor) -> None:
     parameters = {name: parameter for name, parameter in mask.named_parameters() if parameter.requires_grad}
     if not parameters or x.numel() == 0:
         return
@@ -240,6 +242,19 @@ def _check_parameters(mask: Mask, operator: MaskOperator, x: Tensor) -> None:
         gradients = torch.autograd.grad(total, list(parameters.values()), allow_unused=True, retain_graph=True)
     without = [name for name, gradient in zip(parameters, gradients, strict=True) if gradient is None]
     assert not without, f'parameters: {", ".join(without)} receive no gradient, and are never learned'
+
+    def apply(*values: Tensor) -> Tensor:
+        bound: MaskOperator = functional_call(mask, dict(zip(parameters, values, strict=True)), (Graph.from_data(data),))
+        return bound.matmul(x)
+
+    inputs = [parameter.detach().clone().requires_grad_() for parameter in parameters.values()]
+    _assert_gradient(f'parameters: {", ".join(parameters)}', apply, inputs, sum(each.numel() for each in inputs) > _MANY)
+
+
+def _assert_gradient(name: str, apply: Callable[..., Tensor], inputs: list[Tensor], many: bool) -> None:
+    # A GPU sums in any order, so that the same gradient twice differs by rounding.
+    correct = gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9, fast_mode=many, raise_exception=False)
+    assert correct, f'{name}: wrong gradient'
 
 
 def _assert_close(name: str, actual: Tensor, expected: Tensor, tolerance: float) -> None:

@@ -85,10 +85,11 @@ class Processes:
             self._break(f'process {self.rank} of {self.size}: {reported}')
             raise ProcessFailed(self.broken) from cause
         if cause is not None:
-            raise RuntimeError(
+            self._break(
                 f'process {self.rank} of {self.size}: another process has ended, or has not answered within '
                 f'{self.timeout:g} seconds'
-            ) from cause
+            )
+            raise RuntimeError(self.broken) from cause
 
     @contextmanager
     def reporting(self) -> Iterator[None]:

@@ -76,7 +76,8 @@ def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
         **kwargs (optional): Passed on to the convolution, such as :obj:`edge_attr` of the edges of :obj:`graph.edge_index`.
 
     Raises:
-        ValueError: If the convolution is not supported. Some use more than the incoming edges of a node.
+        ValueError: If the convolution is not supported. Some use more than the incoming edges of a node. In all processes, if
+            their convolutions differ.
     """
     check_nodes(conv)
     kind, edge_index = type(conv), graph.edge_index
@@ -84,6 +85,7 @@ def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
     if kind not in known or getattr(conv, 'flow', '') != 'source_to_target':
         names = ', '.join(sorted(each.__name__ for each in known))
         raise ArgumentError('conv', f'{kind.__name__} on a sharded graph', f'{names}, with flow="source_to_target"')
+    graph.check_call(f'{kind.__name__} of {x.size(1)} and {getattr(conv, "out_channels", "any")} channels, {x.dtype}')
     if kind is GCNConv:
         edge_index, weight = _gcn_weights(conv, graph, kwargs.get('edge_weight'))
         sources = graph.halo.gather(conv.lin(x))
@@ -101,13 +103,15 @@ def _gcn_weights(conv: Any, graph: Shard, weight: Tensor | None) -> tuple[Tensor
     if not conv.normalize:
         return edge_index, weight
     dtype = conv.lin.weight.dtype
+    # As in PyG, self-loops have the weight 1 if the edges have no weights.
+    loop = 2.0 if conv.improved and weight is not None else 1.0
     weight = torch.ones(edge_index.size(1), dtype=dtype, device=edge_index.device) if weight is None else weight
     if conv.add_self_loops:
         # A node with a self-loop keeps the weight of the last one.
         source, target = edge_index
         loops = source == target
         nodes = torch.arange(graph.num_nodes, device=source.device)
-        of_loops = weight.new_full((graph.num_nodes,), 2.0 if conv.improved else 1.0)
+        of_loops = weight.new_full((graph.num_nodes,), loop)
         of_loops[source[loops]] = weight[loops]
         edge_index = torch.cat([edge_index[:, ~loops], nodes.expand(2, -1)], dim=1)
         weight = torch.cat([weight[~loops], of_loops])

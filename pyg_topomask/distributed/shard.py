@@ -115,10 +115,10 @@ class Shard(Graph, Numbered):
 
     def reporting_errors(self) -> AbstractContextManager[None]:
         r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If the block raises
-        an error, the other processes raise an error that names this process and its error. Errors of layers, and errors that
-        end a process, are reported without a block. A script needs the block only if it continues after an error, as in a
-        notebook. Without the block, the other processes would wait for :obj:`timeout` seconds. After an error that not all
-        processes had in the same place, create the :class:`ShardedGraph` again. Until then, calls raise an error.
+        an error, the other processes raise an error that names this process and its error. Errors while layers communicate, and
+        errors that end a process, are reported without a block. A script needs the block only if it continues after an error,
+        as in a notebook. Without the block, the other processes would wait for :obj:`timeout` seconds. After an error that not
+        all processes had in the same place, create the :class:`ShardedGraph` again. Until then, calls raise an error.
         """
         return self.group.reporting()
 

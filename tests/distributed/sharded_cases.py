@@ -100,6 +100,10 @@ def walk_mask(**options: Any) -> GRFMask:
     return GRFMask(2, num_walks=4, p_halt=0.2, max_walk_length=2, **options)
 
 
+def improved_gcn() -> torch.nn.Module:
+    return TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS, improved=True), attn=linear(PackingMask)())
+
+
 def mlp() -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(CHANNELS, CHANNELS), torch.nn.ReLU())
 
@@ -165,6 +169,8 @@ CASES = {
     'kmip': Case(lambda: KMIPAttention(CHANNELS, 2, k=5), partition='random'),
     'kmip_cosine': Case(lambda: KMIPAttention(CHANNELS, 2, k=30, similarity='cosine')),
     'gps_gcn': Case(lambda: TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=grf()()), 'positive', 'random'),
+    'gps_gcn_improved': Case(improved_gcn, 'positive', 'random'),
+    'gps_gcn_improved_unweighted': Case(improved_gcn, 'unweighted'),
     'gps_gat': Case(lambda: TopoGPSConv(CHANNELS, GATConv(CHANNELS, 4, 2), attn=grf()()), partition='random'),
     'gps_gin': Case(lambda: TopoGPSConv(CHANNELS, GINConv(mlp()), attn=grf()()), partition='random'),
     'gps_sage': Case(lambda: TopoGPSConv(CHANNELS, SAGEConv(CHANNELS, CHANNELS), attn=linear(PackingMask)())),

@@ -151,6 +151,8 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'seeds': lambda: attend(linear(lambda: GRFMask(2, seed=rank))()),
         'masks': lambda: attend(linear(PackingMask if rank else AdjacencyMask)()),
         'heads': lambda: attend(MaskedLinearAttention(CHANNELS, 1 + rank)),
+        'convs': lambda: gps((SAGEConv if rank else GCNConv)(CHANNELS, CHANNELS)),
+        'conv_sizes': lambda: gps(GCNConv(CHANNELS, CHANNELS + rank)),
         'models': lambda: check_parameters(seeded(rank), graph),
         'tree': lambda: attend(linear(TreeMask)()),
         'subclass': lambda: attend(linear(other_mask)()),
@@ -273,6 +275,7 @@ def run_faults(rank: int, folder: Path) -> dict[str, str]:
     errors = {}
     for name, graph in graphs.items():
         errors[name] = error_of(lambda graph=graph: layer(graph.data.x, graph=graph))
+        errors[f'{name}, again'] = error_of(lambda graph=graph: layer(graph.data.x, graph=graph))
         given_up.touch()
     return errors
 

@@ -75,8 +75,10 @@ def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
 
 def reads_walks() -> bool:
     r"""Returns whether the configured model may read stored walks. A GPS model does so only if an attention in its layers does.
-    Stitched walks are not stored.
+    Stitched walks are not stored, and a sharded graph stores none.
     """
+    if cfg.topomask.shard == 'graph':
+        return False  # a sharded graph walks anew
     if any(walks_of(transform)[1].get('stitch', 1) != 1 for transform in PREPARES_FOR):
         return False
     if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
