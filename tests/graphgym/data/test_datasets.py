@@ -159,6 +159,13 @@ def test_stitched_walks_are_not_stored(configure: Callable[..., None]) -> None:
         assert reads_walks() == (stitch == 1)
 
 
+def test_a_sharded_graph_stores_no_walks(configure: Callable[..., None]) -> None:
+    configure('')
+    assert reads_walks()
+    configure('topomask.shard graph')
+    assert not reads_walks()
+
+
 def test_walks_of_a_composed_mask_that_leaves_their_number_open(configure: Callable[..., None]) -> None:
     configure('gt.layer_type GINE+Masked topomask.transforms []')
     cfg.topomask.Masked.mask = '{GRF: {p_halt: 0.3}}'
