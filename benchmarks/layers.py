@@ -66,7 +66,7 @@ class _Padded(Module):
 def run(quick: bool, folder: Path) -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    scale, repeats = (8, 1) if quick else (1, 9)
+    scale, repeats = (8, 1) if quick else (1, 25)
     graphs = {
         f'{max(1, number // scale)} graphs of {nodes} nodes': _batch(nodes, max(1, number // scale))
         for nodes, number in BATCHES.items()

@@ -8,7 +8,7 @@ from unittest import mock
 
 import torch
 from torch import Tensor
-from torch.autograd import gradcheck
+from torch.autograd.gradcheck import GradcheckError, gradcheck
 from torch.func import functional_call
 from torch_geometric.data import Batch, Data
 
@@ -34,8 +34,9 @@ _MANY = 100
 def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone: bool = True) -> None:
     r"""Asserts that a mask, bound to the given data, agrees with its dense matrix in float64. The properties are products,
     transpose, sums, scalings, Hadamard products with low rank, entries and their order, factors, separation of the graphs of a
-    batch, and every route of masked linear attention. Gradients of products must be those of finite differences, also with
-    respect to the parameters of the mask. Every parameter must receive a gradient.
+    batch, and every route of masked linear attention. Every parameter must receive a gradient. Gradients must be those of
+    finite differences, also with respect to the parameters at their current values. The mask must be the same each time, so
+    random masks need a fixed seed, such as :obj:`resample='never'`.
 
     Args:
         mask (Mask): The mask.
@@ -252,9 +253,11 @@ def _check_parameters(mask: Mask, data: Data, operator: MaskOperator, x: Tensor)
 
 
 def _assert_gradient(name: str, apply: Callable[..., Tensor], inputs: list[Tensor], many: bool) -> None:
-    # A GPU sums in any order, so that the same gradient twice differs by rounding.
-    correct = gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9, fast_mode=many, raise_exception=False)
-    assert correct, f'{name}: wrong gradient'
+    try:
+        # A GPU sums in any order, so that the same gradient twice differs by rounding.
+        gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9, fast_mode=many)
+    except GradcheckError as error:
+        raise AssertionError(f'{name}: wrong gradient') from error
 
 
 def _assert_close(name: str, actual: Tensor, expected: Tensor, tolerance: float) -> None:

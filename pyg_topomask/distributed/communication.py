@@ -56,6 +56,8 @@ class Processes:
         self.broken = ''
         #: Whether a later instance replaces this one.
         self.replaced = False
+        # Whether a call may still wait for another process, so that the interpreter could not end.
+        self._waits = False
         if dist.is_available() and dist.is_initialized():
             # A new group has its own timeout. Messages of other code cannot mix with its messages.
             self.group = dist.new_group(timeout=timedelta(seconds=timeout))
@@ -87,7 +89,8 @@ class Processes:
         if cause is not None:
             self._break(
                 f'process {self.rank} of {self.size}: another process has ended, or has not answered within '
-                f'{self.timeout:g} seconds'
+                f'{self.timeout:g} seconds',
+                waits=False,
             )
             raise RuntimeError(self.broken) from cause
 
@@ -107,8 +110,8 @@ class Processes:
             self._failed.add(self._calls)
             self._publish(f'{type(error).__name__}: {error}')
 
-    def _break(self, reason: str) -> None:
-        self.broken = reason
+    def _break(self, reason: str, waits: bool = True) -> None:
+        self.broken, self._waits = reason, waits
         with suppress(RuntimeError):
             self._store.set(f'broken {self.rank}', '')
 
@@ -142,7 +145,7 @@ class Processes:
         error = getattr(sys, 'last_value', None)
         if error is not None and dist.is_initialized():
             self._report(error)
-        if self.broken:  # otherwise, the interpreter waits for a call that another process never joins
+        if self._waits:  # the interpreter would wait for a call that another process never joins
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0 if self.replaced and error is None else 1)

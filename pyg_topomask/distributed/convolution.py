@@ -77,7 +77,7 @@ def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
 
     Raises:
         ValueError: If the convolution is not supported. Some use more than the incoming edges of a node. In all processes, if
-            their convolutions differ.
+            their convolutions differ when they are first used.
     """
     check_nodes(conv)
     kind, edge_index = type(conv), graph.edge_index
@@ -85,7 +85,7 @@ def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
     if kind not in known or getattr(conv, 'flow', '') != 'source_to_target':
         names = ', '.join(sorted(each.__name__ for each in known))
         raise ArgumentError('conv', f'{kind.__name__} on a sharded graph', f'{names}, with flow="source_to_target"')
-    graph.check_call(f'{kind.__name__} of {x.size(1)} and {getattr(conv, "out_channels", "any")} channels, {x.dtype}')
+    graph.check_call(f'{" ".join(repr(conv).split())} of {x.size(1)} channels, {x.dtype}')
     if kind is GCNConv:
         edge_index, weight = _gcn_weights(conv, graph, kwargs.get('edge_weight'))
         sources = graph.halo.gather(conv.lin(x))

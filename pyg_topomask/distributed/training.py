@@ -52,7 +52,7 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
 
 def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
     r"""Sums the gradients of the parameters over the processes, in one message per data type. Call it once before
-    each :obj:`optimizer.step()`, after the last :obj:`loss.backward()`, because a second call would sum sums.
+    each :obj:`optimizer.step()`, after the last :obj:`loss.backward()`, because a second call would add up sums.
     :class:`torch.nn.parallel.DistributedDataParallel` averages gradients. If you use it, multiply the loss by the number of
     processes, and do not call this function.
 

@@ -273,7 +273,7 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
         if (*path, name) == ('topomask', 'mask') and isinstance(value, str):
             value = CfgNode({value: CfgNode()})  # a mask by its name alone
         types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
-        if value in ('true', 'false') and (bool in types if types else isinstance(default, bool)):
+        if value in ('true', 'false') and (bool in types if types else isinstance(default, bool) or list(path) in _ARGUMENTS):
             value = value == 'true'  # of the command line, as in a YAML
         if isinstance(value, CfgNode) and isinstance(default, CfgNode):
             value = _adapted(value, default, (*path, name))

@@ -51,7 +51,7 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
     r"""Compares finished training runs over their seeds.
 
     A row has the mean of a metric over the seeds with its standard error, and the differences to the first folder, paired by
-    seed. Where they differ in their seeds, the differences say how many both have. The metrics are those of the best epoch by
+    seed. If the seeds of two runs differ, the number of common seeds is shown. The metrics are those of the best epoch by
     validation. The verdict on a difference below two standard errors is
     :obj:`"not distinguishable"`, and otherwise :obj:`"higher"` or :obj:`"lower"`.
 

@@ -205,19 +205,20 @@ class Run:
         best = gather(self.best)[0]
         path = self.last_file if best is None else self.best_file
         checkpoint = self._read_best(path)
-        # Rows are compared as text, in which NaN equals NaN.
-        if differences(checkpoint['config'], self.config, (*self.free, self.length)) or repr(checkpoint['best']) != repr(best):
+        if repr(checkpoint['best']) != repr(best):  # as text, in which NaN equals NaN
             raise _not_the_best(path, 'the model of another run')
         return checkpoint
 
-    @staticmethod
-    def _read_best(path: Path) -> dict[str, Any]:
+    def _read_best(self, path: Path) -> dict[str, Any]:
         try:
-            return load_checkpoint(path)
+            checkpoint = load_checkpoint(path)
         except FileNotFoundError as error:
             raise _not_the_best(path, 'no file') from error
         except ValueError as error:
             raise _not_the_best(path, f'a file that cannot be read: {error}') from error
+        if differences(checkpoint['config'], self.config, (*self.free, self.length)):
+            raise _not_the_best(path, 'the model of another run')
+        return checkpoint
 
     def finish(self, metrics: Row, parameters: int) -> dict[str, Any]:
         r"""Writes :obj:`result.json`. All processes call this; process 0 writes.
@@ -255,4 +256,6 @@ class Run:
 
 
 def _not_the_best(path: Path, given: str) -> ArgumentError:
-    return ArgumentError(str(path), given, 'the model of the best epoch of this run', 'train again without --resume')
+    return ArgumentError(
+        str(path), given, 'the model of the best epoch of this run', 'train again, without --resume or train.auto_resume'
+    )

@@ -141,8 +141,9 @@ ERRORS = {
     'seeds': 'mask: got GRFMask(',
     'masks': 'mask: got AdjacencyMask(',
     'heads': 'layer: got attention of 1 heads, 8 features',
-    'convs': 'layer: got GCNConv of 8 and 8 channels, torch.float32 in process 0, SAGEConv of 8 and 8 channels, torch.float32',
-    'conv_sizes': 'layer: got GCNConv of 8 and 8 channels, torch.float32 in process 0, GCNConv of 8 and 9 channels',
+    'convs': 'layer: got GCNConv(8, 8) of 8 channels, torch.float32 in process 0, SAGEConv(8, 8, aggr=mean) of 8 channels',
+    'conv_sizes': 'layer: got GCNConv(8, 8) of 8 channels, torch.float32 in process 0, GCNConv(8, 9) of 8 channels',
+    'gin_sizes': 'layer: got GINConv(nn=Linear(in_features=8, out_features=8, bias=True)) of 8 channels, torch.float32 in ',
     'models': 'module: got weight of different numbers in the processes',
     'tree': 'mask: got TreeMask on a sharded graph; accepted: AdjacencyMask, CausalMask, ',
     'subclass': 'mask: got OtherMask on a sharded graph',
@@ -212,5 +213,5 @@ def test_processes_that_are_silent_or_end(results: list[dict[str, Any]]) -> None
         assert results[0]['faults'][name] == (
             f'RuntimeError: process 0 of 2: another process has ended, or has not answered within {timeout} seconds'
         )
-        # The next graph with this timeout gets another group.
         assert results[0]['faults'][f'{name}, again'].endswith('Create the ShardedGraph again in all processes to continue')
+    assert results[0]['faults']['created again'] == 'none'

@@ -127,6 +127,11 @@ def test_integers_for_floats_and_any_type_that_an_argument_has(key: str, overrid
         build_attention(key.split('.')[1], channels=8, heads=2)
 
 
+def test_words_of_a_yaml_for_arguments_of_a_model(digits: Path) -> None:
+    load_config(digits, ['topomask.model.norm', 'false'])
+    assert cfg.topomask.model.norm is False
+
+
 def test_override_of_another_type_than_the_file(tmp_path: Path) -> None:
     path = tmp_path / 'mine.yaml'
     path.write_text(yaml.safe_dump(nested('topomask.GRF.asymmetric', 'pairs')))

@@ -78,7 +78,7 @@ def reads_walks() -> bool:
     Stitched walks are not stored, and a sharded graph stores none.
     """
     if cfg.topomask.shard == 'graph':
-        return False  # a sharded graph walks anew
+        return False
     if any(walks_of(transform)[1].get('stitch', 1) != 1 for transform in PREPARES_FOR):
         return False
     if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):

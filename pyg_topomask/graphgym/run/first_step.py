@@ -74,7 +74,7 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
             f'{type(error).__name__}: {first_line(error)}',
             'what fits the data set',
             'for labels of nodes in several graphs: dataset.task graph gnn.head inductive_node'
-            if cfg.dataset.task == 'node' and len(loader.dataset) > 1
+            if cfg.dataset.task == 'node' and len(loader.dataset) > 1 and loader.dataset is not loader
             else '',
         ) from error
 

@@ -205,7 +205,7 @@ def train(
     Returns:
         One dictionary for each seed with the metrics of the best model, such as :obj:`test_accuracy`.
     """
-    check_whole(1, repeat=repeat)
+    check_whole(1, 2**32, repeat=repeat)
     for name in ('lightning.pytorch', 'pytorch_lightning'):
         logging.getLogger(name).setLevel(logging.WARNING)
     connect()

@@ -11,44 +11,53 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.model_builder import create_model
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.configuration import load_config
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.runs.checkpoint import load_checkpoint
+from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, set_rng_state
 
 __all__ = ['load_model']
 
 
 def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
-    r"""Loads the model of the best epoch of a run, and its data.
+    r"""Loads the model of the best epoch of a run, and its data. It also loads the configuration into GraphGym's global
+    :obj:`cfg`, which some layers read.
 
     Args:
         folder (str or Path): The folder of one seed, such as :obj:`"results/digits/0"`, which :func:`train` wrote.
 
     Returns:
         The network in evaluation mode on the CPU, and the loaders of the training, validation and test split. As in GraphGym,
-        :obj:`model(batch)` returns predictions and labels, and networks with :obj:`gnn.head: node` read :obj:`batch.split`.
+        :obj:`model(batch)` returns predictions and labels. With :obj:`gnn.head: node`, these are of the split
+        :obj:`batch.split`, or else of all nodes.
 
     Raises:
-        ValueError: If the folder has no run with a model, or the checkpoint is damaged.
+        ValueError: If the folder contains no run, or its best model is missing, damaged or of another run.
 
     .. code-block:: python
 
         from pyg_topomask.graphgym import load_model
 
         model, loaders = load_model('results/digits/0')
-        pred, true = model(next(iter(loaders[2])))
+        batch = next(iter(loaders[2]))
+        batch.split = 'test'
+        pred, true = model(batch)
     """
     folder = Path(folder)
     config, best, last = (folder / name for name in ('config.yaml', 'checkpoints/best.pt', 'checkpoints/last.pt'))
     if not config.is_file() or not last.is_file():
         raise ArgumentError('folder', str(folder), 'folders of one seed of a run, such as results/digits/0')
-    path = last if load_checkpoint(last)['best'] is None else best
+    resumed = load_checkpoint(last)
+    path = last if resumed['best'] is None else best
     if not path.is_file():
         raise ArgumentError('folder', f'{folder}, which lacks {path.name}', 'folders with the model of the best epoch')
     checkpoint = load_checkpoint(path)
+    if differences(checkpoint['config'], resumed['config'], (*FREE_OPTIONS, LENGTH_OPTION)):
+        raise ArgumentError('folder', f'{folder}, whose {path.name} is of another run', 'folders with the model of the run')
     load_config(config)
+    state = rng_state()
     seed_everything(cfg.seed)  # as in training, because it determines random splits
     loaders = create_loaders()
     model: Module = create_model(to_device=False).model
+    set_rng_state(state)
     model.load_state_dict(checkpoint['model'])
     return model.eval(), loaders
