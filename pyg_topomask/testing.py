@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Sequence
+from functools import partial
 from unittest import mock
 
 import torch
@@ -35,8 +36,8 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     r"""Asserts that a mask, bound to the given data, agrees with its dense matrix in float64. The properties are products,
     transpose, sums, scalings, Hadamard products with low rank, entries and their order, factors, separation of the graphs of a
     batch, and every route of masked linear attention. Every parameter must receive a gradient. Gradients must be those of
-    finite differences, also with respect to the parameters at their current values. The mask must be the same each time, so
-    random masks need a fixed seed, such as :obj:`resample='never'`.
+    finite differences, also with respect to the parameters at their current values. The mask must be the same each time that
+    it is bound, from the same state of torch's random numbers.
 
     Args:
         mask (Mask): The mask.
@@ -56,7 +57,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     graph = Graph.from_data(data)
     mask = copy.deepcopy(mask).to(graph.device, torch.float64)
     with mock.patch.object(SparsePattern, 'from_sorted', staticmethod(_from_sorted)):
-        operator = mask(graph)
+        operator = _bind(mask, graph)
         _check_form(mask.form, operator)
         if operator.entries is not None:
             operator.entries()
@@ -73,7 +74,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
 
     assert num_nodes == graph.num_nodes, f'num_nodes: got {num_nodes}, the data has {graph.num_nodes}'
     assert matrix.shape == (heads, num_nodes, num_nodes), f'to_dense: got shape {tuple(matrix.shape)}'
-    check('to_dense of the same graph, again', mask(Graph.from_data(data)).to_dense().double(), matrix)
+    check('to_dense of the same graph, again', _bind(mask, Graph.from_data(data)).to_dense().double(), matrix)
     batch = graph.batch
     assert operator.segments.equal(graph.segments), f'segments: got {operator.segments}, the data has {graph.segments}'
     if batch is not None:
@@ -199,6 +200,13 @@ def _dense_attention(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> tuple[T
     return out.transpose(0, 1), certain.t()
 
 
+def _bind(mask: Callable[[Graph], MaskOperator], graph: Graph) -> MaskOperator:
+    r"""Binds a mask with the same random numbers each time."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        return mask(graph)
+
+
 def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
     structure, tensors = operator.product.structure, operator.product.tensors
     learnable = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
@@ -245,8 +253,8 @@ def _check_parameters(mask: Mask, data: Data, operator: MaskOperator, x: Tensor)
     assert not without, f'parameters: {", ".join(without)} receive no gradient, and are never learned'
 
     def apply(*values: Tensor) -> Tensor:
-        bound: MaskOperator = functional_call(mask, dict(zip(parameters, values, strict=True)), (Graph.from_data(data),))
-        return bound.matmul(x)
+        given = dict(zip(parameters, values, strict=True))
+        return _bind(partial(functional_call, mask, given), Graph.from_data(data)).matmul(x)
 
     inputs = [parameter.detach().clone().requires_grad_() for parameter in parameters.values()]
     _assert_gradient(f'parameters: {", ".join(parameters)}', apply, inputs, sum(each.numel() for each in inputs) > _MANY)

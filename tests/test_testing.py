@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, Mask, PackingMask, sparse_operator
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask, sparse_operator
 from pyg_topomask.masks.dense import DenseStructure
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.operators import MaskOperator
@@ -251,9 +251,9 @@ def test_wrong_gradients_of_parameters_are_told() -> None:
             assert_mask_operator(mask, small_graph())
 
 
-class RandomInBind(Scaled):
+class RandomScale(Scaled):
     def factor(self) -> Tensor:
-        return torch.rand(1, dtype=torch.float64)
+        return self.scale * torch.rand(1, dtype=torch.float64)
 
 
 class KeepsItsState(AdjacencyMask):
@@ -266,10 +266,16 @@ class KeepsItsState(AdjacencyMask):
         return super().bind(graph, state) * float(self.bindings)
 
 
-@pytest.mark.parametrize('mask', [RandomInBind(), KeepsItsState()])
-def test_a_mask_that_differs_the_next_time_is_told(mask: Mask) -> None:
+def test_a_mask_that_differs_the_next_time_is_told() -> None:
     with pytest.raises(AssertionError, match=r'^to_dense of the same graph, again: differs'):
+        assert_mask_operator(KeepsItsState(), small_graph())
+
+
+def test_random_masks_draw_the_same_numbers_in_every_check() -> None:
+    state = torch.get_rng_state()
+    for mask in (RandomScale(), GRFMask(num_walks=4, resample='forward')):
         assert_mask_operator(mask, small_graph())
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 class GivenOrder(Mask):

@@ -52,8 +52,8 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
 
     A row has the mean of a metric over the seeds with its standard error, and the differences to the first folder, paired by
     seed. If the seeds of two runs differ, the number of common seeds is shown. The metrics are those of the best epoch by
-    validation. The verdict on a difference below two standard errors is
-    :obj:`"not distinguishable"`, and otherwise :obj:`"higher"` or :obj:`"lower"`.
+    validation. The verdict on a difference below two standard errors is :obj:`"not distinguishable"`, and otherwise
+    :obj:`"higher"` or :obj:`"lower"`.
 
     Args:
         folders (sequence of str or Path): The folders of the runs, such as :obj:`results/digits`. Each contains one folder for
