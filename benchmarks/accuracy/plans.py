@@ -225,7 +225,7 @@ PLANS = {
 }
 #: What is compared with the first setting of each task, which differs in :obj:`variant` alone.
 VARIATIONS = {
-    # "last" and "gps" need local layers. Short training at a one-cycle rate is stable without "clipped".
+    # "last" and "gps" need local layers. "clipped" is for long training at a constant rate.
     name: _variants(first, *({'variant': each} for each in VARIANTS if each not in ('sum', 'last', 'gps', 'clipped')))
     for name, first in (
         ('trees', _TREES),

@@ -32,7 +32,7 @@ def first_sentence(thing: Any) -> str:
     Args:
         thing (Any): A class or function.
     """
-    text = ' '.join((inspect.cleandoc(thing.__doc__ or '')).split())
+    text = ' '.join((thing.__doc__ or '').split())
     for pattern, replacement in _MARKUP:
         text = re.sub(pattern, replacement, text)
     return text

@@ -212,8 +212,7 @@ def train(
     results = []
     for index in range(repeat):
         load_config(cfg_file, options)
-        if index == 0:
-            check_whole(0, 2**32 - repeat, seed=cfg.seed)  # the seeds that follow fit, too
+        check_whole(0, 2**32 - repeat, seed=cfg.seed)  # the seeds that follow fit, too
         cfg.seed += index
         run_dir = Path(cfg.out_dir if out is None else out) / run_name(cfg_file) / str(cfg.seed)
         with warnings.catch_warnings():

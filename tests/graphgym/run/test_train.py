@@ -16,7 +16,7 @@ from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.files import save_tensors
 from pyg_topomask.graphgym import load_model, train
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
-from pyg_topomask.graphgym.run import module
+from pyg_topomask.graphgym.run import module, trained
 from pyg_topomask.graphgym.run.metrics import higher_is_better, metric_best, truncate_stats
 from pyg_topomask.masks import StochasticRPEMask
 from pyg_topomask.nn import GRFAttention
@@ -248,6 +248,21 @@ def test_a_trained_model_is_loaded(tmp_path: Path, digits: Path, small: list[str
     assert float(right) == pytest.approx(metrics['test_accuracy'], abs=1e-4)
     with pytest.raises(ValueError, match=r'^folder: got .*; accepted: folders of one seed of a run'):
         load_model(tmp_path)
+
+
+def test_random_splits_of_a_trained_model_are_those_of_its_seed(
+    tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(digits, [*small, *PLAIN, 'seed', '5'], out=tmp_path)
+    original, drawn = trained.create_loaders, []
+
+    def record() -> list[object]:
+        drawn.append(torch.rand(1))
+        return original()
+
+    monkeypatch.setattr(trained, 'create_loaders', record)
+    load_model(run_dir(tmp_path, 5))
+    assert drawn == [torch.rand(1, generator=torch.Generator().manual_seed(5))]
 
 
 def test_a_missing_best_model_is_not_replaced_by_the_last(tmp_path: Path, digits: Path, small: list[str]) -> None:
