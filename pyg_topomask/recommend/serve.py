@@ -18,8 +18,8 @@ from pyg_topomask.recommend.evaluation import rank_items
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.options import is_recommendation, load_config
 from pyg_topomask.recommend.recommender import build_recommender
-from pyg_topomask.recommend.train import load_dataset, load_weights
-from pyg_topomask.runs.checkpoint import load_checkpoint
+from pyg_topomask.recommend.train import FREE_OPTIONS, LENGTH_OPTION, load_dataset, load_weights
+from pyg_topomask.runs.best import load_best
 
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
@@ -34,16 +34,15 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
         ValueError: If the folder has no trained recommender, or the users or items differ from the training data.
     """
     folder = Path(run_dir)
-    path = folder / 'checkpoints' / 'best.pt'
-    if not path.exists():  # without validation interactions
-        path = path.with_name('last.pt')
-    if not path.exists() or not is_recommendation(folder / 'config.yaml'):
+    file = folder / 'config.yaml'
+    if not (folder / 'checkpoints').is_dir() or not is_recommendation(file):
         accepted = 'the folder of a recommender that `train` wrote, such as results/lastfm/MGFormer/0'
         raise ArgumentError('run', repr(str(run_dir)), accepted)
-    config = load_config(folder / 'config.yaml', [] if data_dir is None else ['recommend.dir', str(data_dir)])
+    checkpoint = load_best(folder, file.read_text(), (*FREE_OPTIONS, LENGTH_OPTION))
+    config = load_config(file, [] if data_dir is None else ['recommend.dir', str(data_dir)])
     dataset = load_dataset(config.recommend)
     model = build_recommender(dataset, config.recommend)
-    load_weights(model.encoder, load_checkpoint(path), path, dataset, config.recommend.dir)
+    load_weights(model.encoder, checkpoint, folder, dataset, config.recommend.dir)
     return dataset, *model.embed()
 
 

@@ -201,7 +201,7 @@ def load_weights(
     Args:
         encoder (torch.nn.Module): The encoder.
         checkpoint (dict): The checkpoint.
-        path (Path): Its file, for the error message.
+        path (Path): Its file or folder, for the error message.
         dataset (InteractionDataset): The data set.
         folder (str): Its folder, for the error message.
 

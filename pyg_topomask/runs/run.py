@@ -13,6 +13,7 @@ from typing import Any
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.files import remove_unfinished, write_atomically
+from pyg_topomask.runs.best import BEST, LAST, load_best, not_the_best
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
 from pyg_topomask.runs.devices import gather, rank
 from pyg_topomask.runs.folder import check_writable, clear_run, locked
@@ -25,7 +26,7 @@ Row = dict[str, float]
 RESULT = 'result.json'
 
 #: What every run writes. :obj:`last.pt` stands before the others, because a run without it cannot be resumed.
-FILES = (RESULT, 'checkpoints/last.pt', 'config.yaml', 'metrics.csv', 'checkpoints/best.pt')
+FILES = (RESULT, LAST, 'config.yaml', 'metrics.csv', BEST)
 
 
 class Run:
@@ -82,12 +83,12 @@ class Run:
     @property
     def last_file(self) -> Path:
         r"""The checkpoint to resume from."""
-        return self.folder / 'checkpoints' / 'last.pt'
+        return self.folder / LAST
 
     @property
     def best_file(self) -> Path:
         r"""The checkpoint of the best epoch."""
-        return self.folder / 'checkpoints' / 'best.pt'
+        return self.folder / BEST
 
     @property
     def best(self) -> Row | None:
@@ -136,8 +137,7 @@ class Run:
             )
         if not resume:
             return None
-        if checkpoint['best'] is not None:
-            self._read_best(self.best_file)  # of this epoch, or of one that a killed run repeats
+        load_best(self.folder, self.config, free)  # of this epoch, or of one that a killed run repeats
         return checkpoint
 
     def check_length(self, checkpoint: dict[str, Any] | None, epochs: int) -> None:
@@ -203,21 +203,9 @@ class Run:
         """
         # The files hold the row of process 0; that of other processes has other seconds.
         best = gather(self.best)[0]
-        path = self.last_file if best is None else self.best_file
-        checkpoint = self._read_best(path)
+        checkpoint = load_best(self.folder, self.config, (*self.free, self.length))
         if repr(checkpoint['best']) != repr(best):  # as text, in which NaN equals NaN
-            raise _not_the_best(path, 'the model of another run')
-        return checkpoint
-
-    def _read_best(self, path: Path) -> dict[str, Any]:
-        try:
-            checkpoint = load_checkpoint(path)
-        except FileNotFoundError as error:
-            raise _not_the_best(path, 'no file') from error
-        except ValueError as error:
-            raise _not_the_best(path, f'a file that cannot be read: {error}') from error
-        if differences(checkpoint['config'], self.config, (*self.free, self.length)):
-            raise _not_the_best(path, 'the model of another run')
+            raise not_the_best(self.best_file, 'the model of another run')
         return checkpoint
 
     def finish(self, metrics: Row, parameters: int) -> dict[str, Any]:
@@ -253,9 +241,3 @@ class Run:
         if self.history:
             columns = list(dict.fromkeys(key for row in self.history for key in row))
             write_csv(self.folder / 'metrics.csv', self.history, columns)
-
-
-def _not_the_best(path: Path, given: str) -> ArgumentError:
-    return ArgumentError(
-        str(path), given, 'the model of the best epoch of this run', 'train again, without --resume or train.auto_resume'
-    )

@@ -349,6 +349,14 @@ def test_run_that_diverges_in_its_last_step_fails(run_cfg: Path, capsys: pytest.
     assert 'error: MGFormer: the embeddings have NaN or infinite numbers; try a lower lr' in capsys.readouterr().err
 
 
+def test_a_missing_best_model_is_not_replaced_by_the_last(run_cfg: Path) -> None:
+    train(run_cfg, ['recommend.max_epoch', '1'])
+    run = run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3'
+    (run / 'checkpoints' / 'best.pt').unlink()
+    with pytest.raises(ValueError, match=r'best.pt: got no file; accepted: the model of the best epoch'):
+        load_run(run)
+
+
 def test_shipped_configurations() -> None:
     shipped = sorted(CONFIGS.glob('recommend/*.yaml'))
     assert [path.stem for path in shipped] == ['beauty', 'gowalla', 'lastfm', 'yelp']

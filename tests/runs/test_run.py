@@ -88,6 +88,7 @@ def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match='got the model of another run'):
         run(config.replace('layers: 3', 'layers: 4'), row).load_best()
     # Without a validated epoch the last one counts.
+    (tmp_path / 'checkpoints' / 'best.pt').unlink()
     save_checkpoint(tmp_path / 'checkpoints' / 'last.pt', {'config': config, 'best': None})
     assert run(config, {'epoch': 0}).load_best()['best'] is None
 

@@ -13,7 +13,8 @@ from torch_geometric.graphgym.model_builder import create_model
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.runs.checkpoint import differences, load_checkpoint, rng_state, set_rng_state
+from pyg_topomask.runs.best import load_best
+from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 
 __all__ = ['load_model']
 
@@ -43,16 +44,10 @@ def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
         pred, true = model(batch)
     """
     folder = Path(folder)
-    config, best, last = (folder / name for name in ('config.yaml', 'checkpoints/best.pt', 'checkpoints/last.pt'))
-    if not config.is_file() or not last.is_file():
+    config = folder / 'config.yaml'
+    if not config.is_file() or not (folder / 'checkpoints').is_dir():
         raise ArgumentError('folder', str(folder), 'folders of one seed of a run, such as results/digits/0')
-    resumed = load_checkpoint(last)
-    path = last if resumed['best'] is None else best
-    if not path.is_file():
-        raise ArgumentError('folder', f'{folder}, which lacks {path.name}', 'folders with the model of the best epoch')
-    checkpoint = load_checkpoint(path)
-    if differences(checkpoint['config'], resumed['config'], (*FREE_OPTIONS, LENGTH_OPTION)):
-        raise ArgumentError('folder', f'{folder}, whose {path.name} is of another run', 'folders with the model of the run')
+    checkpoint = load_best(folder, config.read_text(), (*FREE_OPTIONS, LENGTH_OPTION))
     load_config(config)
     state = rng_state()
     seed_everything(cfg.seed)  # as in training, because it determines random splits
