@@ -2,30 +2,36 @@ r"""Asymmetric GRF attention against GATConv with as many neighbours per node, a
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import torch
 from torch import Tensor
 from torch_geometric.nn import GATConv
+from tqdm import tqdm
 
 from benchmarks.graphs import random_graph, ring
-from benchmarks.harness import interleaved_medians, write_table
+from benchmarks.harness import alone, interleaved_medians, write_table
+from benchmarks.scaling import KEEP_MEMORY
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention
 
 __all__ = ['run']
 
+EDGES = {'ring': ring, 'random': random_graph}
 CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH = 64, 4, 4, 0.5, 10
 
 
 def run(quick: bool, folder: Path) -> None:
-    rows = [
-        row
-        for name, edges in (('ring', ring), ('random', random_graph))
+    jobs = [
+        (name, size, 3 if quick or size == 1_000_000 else 7)
+        for name in EDGES
         for size in ((1_000, 2_000) if quick else (10_000, 100_000, 1_000_000))
-        for row in _measure(name, edges(size), size, 3 if quick or size == 1_000_000 else 7)
     ]
+    with mock.patch.dict(os.environ, {'GLIBC_TUNABLES': KEEP_MEMORY}):
+        rows = [row for job in tqdm(jobs, desc='asymmetric') for row in alone(_measure, *job)]
     start = {(row['graph'], row['method']): row['forward / CSR'] for row in reversed(rows)}
     for row in rows:
         row['growth'] = row['forward / CSR'] / start[row['graph'], row['method']]
@@ -33,13 +39,14 @@ def run(quick: bool, folder: Path) -> None:
         f'{CHANNELS} channels, {HEADS} heads, {WALKS} walks per node, p_halt {P_HALT}, at most {MAX_LENGTH} hops, ReLU '
         f'features, float32, walks drawn before. GATConv runs on the graph whose edges are the entries of the mask, so that '
         f'every node has as many neighbours. "CSR" is one product of the CSR adjacency with an [N, {CHANNELS}] matrix, '
-        f'measured in turn; "growth" is the ratio to it divided by that at the smallest size. Medians, ns per node.'
+        f'measured in turn. glibc keeps all freed memory ({KEEP_MEMORY}). "growth" is the ratio to it divided by that at the smallest size. Medians, ns per node.'
     )
     write_table('asymmetric', 'Asymmetric GRF attention against GATConv', note, rows, folder)
 
 
-def _measure(name: str, edge_index: Tensor, size: int, repeats: int) -> list[dict[str, Any]]:
+def _measure(name: str, size: int, repeats: int) -> list[dict[str, Any]]:
     torch.manual_seed(0)
+    edge_index = EDGES[name](size)
     graph, x = Graph.from_tensors(edge_index, size), torch.randn(size, CHANNELS)
     walks: dict[str, Any] = {'num_walks': WALKS, 'p_halt': P_HALT, 'max_walk_length': MAX_LENGTH}
     linear = AsymmetricGRFAttention(CHANNELS, HEADS, **walks)

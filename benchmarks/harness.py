@@ -3,6 +3,7 @@ r"""What every benchmark needs: medians in one run, peak memory, a description o
 from __future__ import annotations
 
 import csv
+import ctypes
 import hashlib
 import inspect
 import json
@@ -97,6 +98,7 @@ def alone(function: Callable[..., Result], *arguments: object) -> Result:
 
 def peak_memory(function: Callable[[], object]) -> int:
     r"""Returns the bytes of resident memory that a call takes at its peak beyond those held before it (Linux)."""
+    ctypes.CDLL(None).malloc_trim(0)  # the call would take freed memory that still counts as resident
     Path('/proc/self/clear_refs').write_text('5')
     before = status('VmRSS')
     function()

@@ -218,7 +218,6 @@ def measure_all(size: int) -> dict[str, dict[str, Any]]:
     for name in LAYERS:
         measure(name, 1_000)  # libraries are loaded at their first use
         gc.collect()
-        ctypes.CDLL(None).malloc_trim(0)  # what the last one has freed would not count for this one
         results[name] = measure(name, size)
     return results
 
