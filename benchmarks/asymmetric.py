@@ -39,7 +39,8 @@ def run(quick: bool, folder: Path) -> None:
         f'{CHANNELS} channels, {HEADS} heads, {WALKS} walks per node, p_halt {P_HALT}, at most {MAX_LENGTH} hops, ReLU '
         f'features, float32, walks drawn before. GATConv runs on the graph whose edges are the entries of the mask, so that '
         f'every node has as many neighbours. "CSR" is one product of the CSR adjacency with an [N, {CHANNELS}] matrix, '
-        f'measured in turn. glibc keeps all freed memory ({KEEP_MEMORY}). "growth" is the ratio to it divided by that at the smallest size. Medians, ns per node.'
+        f'measured in turn. glibc keeps all freed memory ({KEEP_MEMORY}). "growth" is the ratio to it divided by that at the '
+        f'smallest size. Medians, ns per node.'
     )
     write_table('asymmetric', 'Asymmetric GRF attention against GATConv', note, rows, folder)
 
