@@ -36,7 +36,7 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument(
         '--user', type=int, nargs='+', action='extend', default=[], metavar='ID', help='the users, by their ids in the data'
     )
-    serve.add_argument('--k', type=int, default=20, metavar='N', help='the number of items (default: 20)')
+    serve.add_argument('--k', type=int, metavar='N', help='the number of items (default: recommend.k of the run)')
     serve.add_argument('--out', metavar='FILE', help='write them as CSV to a file, instead of printing them')
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')

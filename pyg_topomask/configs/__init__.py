@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from itertools import takewhile
 from pathlib import Path
+from typing import Any
 
 from pyg_topomask.errors import ArgumentError
 
@@ -46,6 +47,29 @@ def find_config(cfg: str | Path) -> Path:
         'YAML files, and names of configurations, such as digits and cora',
         f'the package has {" and ".join(similar)}' if similar else 'python -m pyg_topomask list configs prints all names',
     )
+
+
+def check_keys(text: str, source: str) -> None:
+    r"""Raises a :class:`ValueError` if a key of a YAML occurs twice in one group. YAML readers would take the last one.
+
+    Args:
+        text (str): The YAML.
+        source (str): Its name, for the error message.
+    """
+    import yaml  # type: ignore[import-untyped]
+
+    class Loader(yaml.BaseLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+            lines: dict[str, int] = {}
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+                line = key.start_mark.line + 1
+                if key.value in lines:
+                    given = f'the key {key.value!r} in lines {lines[key.value]} and {line}'
+                    raise ArgumentError(source, given, 'each key once in its group')
+                lines[key.value] = line
+            return dict(super().construct_mapping(node, deep))
+
+    yaml.load(text, Loader=Loader)
 
 
 def check_overrides(words: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
 from pyg_topomask.checks import check_file_name
-from pyg_topomask.configs import check_overrides, find_config
+from pyg_topomask.configs import check_keys, check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
 from pyg_topomask.graphgym.names.masks import yaml_overrides
@@ -178,8 +178,9 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     options = yaml_overrides(options)
     set_cfg(cfg)
     try:
-        with open(path, encoding='utf-8') as file:
-            given = CfgNode.load_cfg(file)
+        text = path.read_text(encoding='utf-8')
+        check_keys(text, str(cfg_file))
+        given = CfgNode.load_cfg(text)
         if not given:
             raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values')
         for name in ('params', 'run_dir'):

@@ -44,8 +44,8 @@ class AdjacencyMask(Mask):
         self_loop (float, optional): The initial weight :math:`s` of self-loops, learned per head. :obj:`None` adds no
             self-loops. (default: :obj:`1.0`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}` with
-            the sums of the absolute weights over rows and columns, :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`,
-            :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
+            the sums of the absolute weights of the edges in each row and column, :obj:`"rw"` for
+            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
         flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` along an edge
             :math:`(j, i)`; or :obj:`"target_to_source"`, along an edge :math:`(i, j)`.
             (default: :obj:`"source_to_target"`)

@@ -60,8 +60,8 @@ def deconvolve(alpha: Tensor, factors: int = 2) -> Tensor:
         torch.Tensor: :math:`f`, :obj:`[*, K + 1]`.
 
     Raises:
-        ValueError: If an :math:`\alpha_0` is not positive beyond rounding errors, or :obj:`factors` is not a positive whole
-            number.
+        ValueError: If an :math:`\alpha_0` is not positive beyond rounding errors, :obj:`alpha` has no dimension, or
+            :obj:`factors` is not a positive whole number.
 
     Example:
         >>> deconvolve(torch.tensor([1.0, 2.0, 1.0]))
@@ -70,6 +70,8 @@ def deconvolve(alpha: Tensor, factors: int = 2) -> Tensor:
         tensor([1., 1., 0., 0.])
     """
     check_size(1, factors=factors)
+    if alpha.dim() == 0:
+        raise ArgumentError('alpha', f'shape {tuple(alpha.shape)}', '[*, K + 1]')
     return deconvolved('alpha', alpha, factors)
 
 
@@ -199,8 +201,10 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
 
 def _series(argument: str, name: str, order: int, parameters: Mapping[str, float]) -> Tensor:
     kernel, named_parameters = _parse_kernel(argument, name)
+    given = f'{name!r} with {dict(parameters)}'
+    if parameters.keys() & named_parameters.keys():
+        raise ArgumentError(argument, given, 'each parameter once')
     parameters = {**parameters, **named_parameters}
-    given = f'{name!r} with {parameters}'
     try:
         series = KERNELS[kernel](order, **parameters)
     except TypeError as error:

@@ -57,9 +57,9 @@ class PowerSeriesMask(LogarithmicMask):
             :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`, or :math:`f` itself for :obj:`"hops"`.
             (default: :obj:`"alpha"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
-            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
-            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, the mask warns if
-            the powers grow faster than the coefficients decay. (default: :obj:`"sym"`)
+            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights of the edges in each row and column,
+            :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, the
+            mask warns if the powers grow faster than the coefficients decay. (default: :obj:`"sym"`)
         learnable (bool): Learn the coefficients. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of the coefficients, which then stay above 0. Training is more
             stable. :obj:`None` is :obj:`True` if all initial values are above 0. (default: :obj:`None`)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -24,6 +25,7 @@ _LARGEST = torch.iinfo(torch.long).max
 _IDS = f'integer ids from 0 to {_LARGEST}'
 #: A byte order mark, as read with backslash escapes.
 _BYTE_ORDER_MARK = r'\xef\xbb\xbf'
+_SEPARATORS = re.compile('[,:]')
 _OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
 
 Source = str | Path | Sequence[str | Path]
@@ -127,8 +129,9 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
         path (str or Path): A text file, compressed if it ends in :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`, or a NumPy archive
             :obj:`.npz` with the arrays :obj:`row` and :obj:`col`.
         layout (str, optional): The content of a line: a user followed by all items of the user (:obj:`"lists"`, LightGCN's
-            format; a colon may follow the user), or a user, an item and ignored words (:obj:`"pairs"`). A file of lists that
-            looks like pairs with ratings gives a warning. (default: :obj:`"lists"`)
+            format), or a user, an item and ignored words (:obj:`"pairs"`). Blanks, tabs, commas and colons separate words. A
+            file of lists that looks like pairs with ratings gives a warning.
+            (default: :obj:`"lists"`)
 
     Raises:
         ValueError: If a line (the message has file and line number) or an archive is invalid.
@@ -145,13 +148,14 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
     with _OPEN.get(path.suffix, open)(path, 'rt', encoding='ascii', errors='backslashreplace') as file:
         try:
             for number, line in enumerate(file, 1):
-                words = line.removeprefix(_BYTE_ORDER_MARK).replace(':', ' ', 1).split()
+                words = _SEPARATORS.sub(' ', line.removeprefix(_BYTE_ORDER_MARK)).split()
                 if not words:
                     continue
                 ids = _parse(words if layout == 'lists' else words[:2])
                 if not ids or (layout == 'pairs' and len(ids) < 2):
                     accepted = 'a user and an item' if ids else _IDS
-                    raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted)
+                    remedy = 'remove the names of the columns' if number == 1 and not any(map(str.isdecimal, words)) else ''
+                    raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted, remedy)
                 widths.add(len(ids))
                 users += [ids[0]] * (len(ids) - 1)
                 items += ids[1:]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_shape
+from pyg_topomask.checks import check_seed, check_shape, is_number
 from pyg_topomask.edge_checks import INTEGERS
 from pyg_topomask.errors import ArgumentError
 
@@ -173,7 +173,9 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
         [7, 1, 2]
     """
     _check_pairs('pairs', pairs)
-    if not (val_ratio >= 0 and test_ratio >= 0 and val_ratio + test_ratio < 1):
+    check_seed(seed=seed)
+    numbers = is_number(val_ratio) and is_number(test_ratio)
+    if not (numbers and val_ratio >= 0 and test_ratio >= 0 and val_ratio + test_ratio < 1):
         raise ArgumentError('val_ratio, test_ratio', f'{val_ratio}, {test_ratio}', 'at least 0 with a sum below 1')
     order = torch.randperm(pairs.size(1), generator=torch.Generator().manual_seed(seed))
     _, users, count = pairs[0].unique(return_inverse=True, return_counts=True)

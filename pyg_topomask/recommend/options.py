@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.checks import check_seed, check_whole
-from pyg_topomask.configs import check_overrides, find_config
+from pyg_topomask.configs import check_keys, check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 
 _KEYS = 'keys and their values'
@@ -89,7 +89,9 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     """
     check_overrides(options)
     cfg = default_config()
-    tree = _parse(find_config(cfg_file).read_text(encoding='utf-8'), str(cfg_file))
+    text = find_config(cfg_file).read_text(encoding='utf-8')
+    tree = _parse(text, str(cfg_file))
+    check_keys(text, str(cfg_file))
     if not isinstance(tree, dict):
         raise ArgumentError(str(cfg_file), 'a YAML of no keys', _KEYS)
     _merge(cfg, tree)

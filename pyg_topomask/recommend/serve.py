@@ -101,7 +101,7 @@ def export_embeddings(path: str | Path, dataset: InteractionDataset, users: Tens
 def serve(
     run_dir: str | Path,
     user_ids: Sequence[int] = (),
-    k: int = 20,
+    k: int | None = None,
     out: str | Path | None = None,
     embeddings: str | Path | None = None,
     data_dir: str | Path | None = None,
@@ -111,7 +111,7 @@ def serve(
     Args:
         run_dir (str or Path): The folder of the run.
         user_ids (list, optional): The original ids of the users. (default: :obj:`()`)
-        k (int, optional): The number of items. (default: :obj:`20`)
+        k (int, optional): The number of items. (default: :obj:`None`, the option :obj:`recommend.k` of the run)
         out (str or Path, optional): The CSV file, instead of the standard output. (default: :obj:`None`)
         embeddings (str or Path, optional): The file for the embeddings, see :func:`export_embeddings`.
             (default: :obj:`None`)
@@ -127,6 +127,8 @@ def serve(
     out = None if out is None else new_file('out', out)
     embeddings = None if embeddings is None else _embeddings_path(embeddings)
     dataset, users, items = load_run(run_dir, data_dir)
+    if k is None:
+        k = int(load_config(Path(run_dir) / 'config.yaml').recommend.k)
     rows = recommend(dataset, users, items, user_ids, k) if user_ids else []
     if embeddings is not None:
         export_embeddings(embeddings, dataset, users, items)

@@ -44,7 +44,7 @@ def plot_mask_rows(
 
     Raises:
         ImportError: If Matplotlib is not installed.
-        ValueError: If there is no mask, no node, no such node or head, or :obj:`pos` has the wrong shape.
+        ValueError: If there is no mask, no node, no such node or head, or :obj:`pos` has the wrong shape or is not finite.
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask, PackingMask
@@ -63,11 +63,13 @@ def plot_mask_rows(
     check_whole(0, graph.num_nodes - 1, node=node)
     check_whole(1, columns=columns)
     check_shape((graph.num_nodes, 2), pos=pos)
+    if not bool(pos.isfinite().all()):
+        raise ArgumentError('pos', 'NaN or infinite numbers', 'finite positions')
     rows = {title: mask_rows(mask, graph, node)[:, 0] for title, mask in masks.items()}
     check_whole(0, min(map(len, rows.values())) - 1, head=head)
     across, down = min(columns, len(rows)), -(-len(rows) // columns)
     width, height = (pos.amax(0) - pos.amin(0)).clamp(min=1e-6).tolist()
-    figure = new_figure(3 * across + 0.7, (3 * min(height / width, 2.0) + 0.25) * down)
+    figure = new_figure(3 * across + 0.7, (3 * min(max(height / width, 0.2), 2.0) + 0.25) * down)
     place = pos.detach().double().cpu()
     colored = {}
     for index, (title, row) in enumerate(rows.items()):
@@ -97,6 +99,6 @@ def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tenso
     colors = {'c': row[seen] / (largest or 1.0), **color_scale(1.0, signed)}
     nodes = axis.scatter(x[seen], y[seen], s=34, edgecolors='0.4', linewidths=0.6, zorder=3, **colors)
     axis.scatter(x[node], y[node], s=110, marker='*', color='C3', edgecolors='black', linewidths=0.5, zorder=4)
-    axis.set_aspect('equal')
+    axis.set_aspect('equal', adjustable='datalim')
     axis.set_axis_off()
     return nodes

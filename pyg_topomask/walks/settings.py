@@ -34,9 +34,9 @@ class WalkSettings:
         transition (str): The transition probabilities: :obj:`"uniform"`, or :obj:`"weight"` for probabilities proportional to
             :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
-            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights over rows and columns, :obj:`"rw"` for
-            :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, a mask warns if the
-            powers grow faster than its modulation decays. (default: :obj:`"sym"`)
+            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights of the edges in each row and column,
+            :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, a
+            mask warns if the powers grow faster than its modulation decays. (default: :obj:`"sym"`)
         walk_length (WalkLength or str, optional): The distribution of lengths, which replaces the geometric one of
             :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
             of :mod:`pyg_topomask.walks`. A distribution with a largest number of hops needs a :obj:`max_walk_length` of at

@@ -191,6 +191,20 @@ def test_file_that_is_not_yaml(content: bytes, tmp_path: Path) -> None:
         load_config(path)
 
 
+@pytest.mark.parametrize(
+    ('text', 'message'),
+    [
+        ('optim:\n  max_epoch: 3\ngt: {layers: 2}\noptim: {base_lr: 0.1}\n', "'optim' in lines 1 and 4"),
+        ('gt: {layers: 2, layers: 3}', "'layers' in lines 1 and 1"),
+    ],
+)
+def test_a_key_given_twice_is_refused(text: str, message: str, tmp_path: Path) -> None:
+    path = tmp_path / 'twice.yaml'
+    path.write_text(text)
+    with pytest.raises(ValueError, match=f'twice.yaml: got the key {message}; accepted: each key once'):
+        load_config(path)
+
+
 @pytest.mark.parametrize(('key', 'value'), [('gt', 3), ('gt', None), ('gt.sparse', [1]), ('topomask.Hop', 'balls')])
 def test_a_value_for_a_group_of_options_is_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
     path, refused = tmp_path / 'mine.yaml', f'^{key}: got {re.escape(repr(value))}; accepted: keys and their values$'

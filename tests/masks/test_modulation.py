@@ -199,6 +199,12 @@ def test_scale_after_the_name(name: str) -> None:
     assert torch.equal(kernel_series('random_walk:3', 6, p=4), kernel_series('random_walk', 6, scale=3.0, p=4))
 
 
+@pytest.mark.parametrize(('name', 'parameters'), [('heat:0.5', {'scale': 3.0}), ('random_walk:3:p=1', {'p': 2})])
+def test_a_parameter_given_twice_is_refused(name: str, parameters: dict[str, float]) -> None:
+    with pytest.raises(ValueError, match=r'^name: got .* accepted: each parameter once'):
+        kernel_series(name, 2, **parameters)
+
+
 @pytest.mark.parametrize('name', ['random_walk:2.5:p=3', 'random_walk:p=3:2.5', 'random_walk:scale=2.5:p=3.0'])
 def test_parameters_after_the_name(name: str) -> None:
     """(a I - L)^p = ((a - 1) I + W)^p."""

@@ -244,6 +244,8 @@ def test_arguments_of_pygs_attention_beside_another_are_refused() -> None:
         TopoGPSConv(8, None, attn=HopMask(2))
     with pytest.raises(ValueError, match=r'^heads: got 4 with attn, which has 2 heads; accepted:'):
         TopoGPSConv(8, None, heads=4, attn=attention())
+    with pytest.raises(ValueError, match=r"^attn_type: got 'performer' with attn, which replaces it"):
+        TopoGPSConv(8, None, attn=attention(), attn_type='performer')
     for arguments in ({'attn': attention()}, {'attn_type': None}):
         with pytest.raises(ValueError, match=r"^attn_kwargs: got {'dropout': 0.1}, which"):
             TopoGPSConv(8, None, attn_kwargs={'dropout': 0.1}, **arguments)

@@ -35,6 +35,12 @@ def test_pairs_and_archives(tmp_path: Path) -> None:
     assert read_interactions(tmp_path / 'a.npz').tolist() == [[1, 0], [3, 4]]
 
 
+@pytest.mark.parametrize('text', ['0 1 5.0\n2\t3 4.5\n', '0,1,5.0\n2, 3, 4.5\n', '0::1::5::9\n2::3::4::9\n', '0:1\n2:3\n'])
+def test_words_are_separated_by_blanks_commas_and_colons(tmp_path: Path, text: str) -> None:
+    (tmp_path / 'a.csv').write_text(text)
+    assert read_interactions(tmp_path / 'a.csv', 'pairs').tolist() == [[0, 2], [1, 3]]
+
+
 @pytest.mark.parametrize('text', ['0 1 5\n0 2 4\n1 1 3\n', '0:1 5\n\n7 2 4\n0 2 4\n', '0 1 5 881250949\n0 2 4 881250950\n'])
 def test_ratings_that_are_read_as_items_are_told(tmp_path: Path, text: str) -> None:
     path = tmp_path / 'a.txt'
@@ -63,6 +69,11 @@ def test_lists_are_not_taken_for_ratings(tmp_path: Path, text: str) -> None:
         ('lists', f'1 {"9" * 5000}\n', r'a\.txt, line 1: got .*; accepted: integer ids'),
         ('pairs', '0 1 2_0\n1 99999999999999999999 1\n', r'a\.txt, line 2: got'),
         ('pairs', '0 1\n7\n', r'a\.txt, line 2: got .7.; accepted: a user and an item'),
+        (
+            'pairs',
+            'user,item\n0,1\n',
+            r'a\.txt, line 1: got .user,item.; accepted: integer ids .*; remove the names',
+        ),
         ('columns', '', 'layout: got .columns.; accepted: lists, pairs'),
     ],
 )

@@ -78,7 +78,7 @@ def test_split_is_per_user_seeded_and_random() -> None:
     assert (train.size(1), val.size(1), test.size(1)) == (1000, 0, 0)
 
 
-@pytest.mark.parametrize('ratios', [(-0.1, 0.1), (0.5, 0.5), (0.1, -0.1), (float('nan'), 0.1)])
+@pytest.mark.parametrize('ratios', [(-0.1, 0.1), (0.5, 0.5), (0.1, -0.1), (float('nan'), 0.1), ('0.1', 0.1)])
 def test_bad_ratios(ratios: tuple[float, float]) -> None:
     with pytest.raises(ValueError, match='val_ratio, test_ratio: got'):
         split_per_user(pairs((0, 1)), *ratios)

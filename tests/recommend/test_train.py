@@ -125,6 +125,8 @@ def test_recommend_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) ->
     assert main(['train', '--cfg', str(run_cfg), 'recommend.max_epoch', '6']) == 0
     run = str(run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3')
     capsys.readouterr()
+    assert main(['recommend', '--run', run, '--user', '178']) == 0
+    assert len(capsys.readouterr().out.splitlines()) == 1 + 5  # recommend.k
     assert main(['recommend', '--run', run, '--user', '178', '100', '--k', '30']) == 0
     lines = [line.split(',') for line in capsys.readouterr().out.splitlines()]
     assert lines[0] == ['user', 'rank', 'item', 'score']
@@ -174,7 +176,7 @@ def test_other_data_is_refused(run_cfg: Path) -> None:
     for name, size in (('larger', 41), ('shifted', 40)):
         message = (
             rf"recommend\.dir: got '.*{name}' with InteractionDataset\(users={size}, .*\); accepted: the users and items "
-            rf"that \S*best\.pt was trained on, those of '{folder}'"
+            rf"that \S*MGFormer/3 was trained on, those of '{folder}'"
         )
         with pytest.raises(ValueError, match=message):
             load_run(run, folder / name)

@@ -72,6 +72,17 @@ def test_any_graph_can_be_drawn(name: str) -> None:
     assert len(empty.get_offsets()) + len(seen.get_offsets()) == data.num_nodes - 1
 
 
+@pytest.mark.parametrize('pos', [[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]])
+def test_nodes_on_a_line_are_drawn_on_a_readable_figure(pos: list[float]) -> None:
+    data = small_digraph()
+    place = torch.arange(data.num_nodes)[:, None] * torch.tensor(pos)
+    figure = plot_mask_rows({'edges': AdjacencyMask(), 'all': PackingMask()}, data, 0, place)
+    figure.canvas.draw()
+    for axis in figure.axes[:2]:
+        box = axis.get_window_extent()
+        assert min(box.width, box.height) > 40  # pixels
+
+
 @pytest.mark.parametrize(
     ('argument', 'change'),
     [
@@ -82,6 +93,7 @@ def test_any_graph_can_be_drawn(name: str) -> None:
         ('graph', {'graph': GRAPHS['empty'](), 'pos': POS[:0]}),
         ('node', {'node': 6}),
         ('pos', {'pos': POS[:, :1]}),
+        ('pos', {'pos': POS * float('nan')}),
         ('columns', {'columns': 0}),
         ('head', {'head': 1}),
     ],

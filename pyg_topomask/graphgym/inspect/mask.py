@@ -42,6 +42,7 @@ from pyg_topomask.graphgym.names.attentions import (
 )
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.masks import GRFMask, Mask, TreeMask
+from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.runs.folder import check_writable
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.transforms import AddGraphRandomFeatures
@@ -155,18 +156,16 @@ def inspect(
 
 def _configured_mask() -> Mask:
     name, (option, value) = configured_attention(), layer_option()
-    if option == 'model.type':
-        raise ArgumentError('model.type', f'{value!r} for inspect', 'TopoGPSModel and gnn, whose layers a YAML names')
+    if cfg.model.type not in ('TopoGPSModel', 'gnn'):
+        raise ArgumentError('model.type', f'{cfg.model.type!r} for inspect', 'TopoGPSModel and gnn, whose layers a YAML names')
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)
-    mask = getattr(build_configured_attention(), 'mask', None)
+    attention = build_configured_attention()
+    mask = getattr(attention, 'mask', None)
     if not isinstance(mask, Mask):
-        raise ArgumentError(
-            option,
-            f'{value!r}, whose attention is {name}',
-            'attentions that have a mask, such as GRF; what attention without one attends to, inspect-attention shows of a '
-            'trained model',
-        )
+        given, accepted = f'{value!r}, whose attention is {name}', 'attentions that have a mask, such as GRF'
+        remedy = 'inspect-attention shows what it attends to in a trained model'
+        raise ArgumentError(option, given, accepted, remedy if isinstance(attention, ExplicitAttention) else '')
     return mask.eval()
 
 

@@ -169,8 +169,8 @@ def register_mask(name: str, mask: type[Mask]) -> None:
             the arguments whose default is a number, a string, a boolean or :obj:`None`.
 
     Raises:
-        ValueError: If the name is taken or no identifier, or the class is no mask, or has an option without default or
-            named like one of the attention.
+        ValueError: If the name is taken or no identifier, or the class is no mask, has no :obj:`heads`, or has an option
+            without default or named like one of the attention.
 
     Example:
         >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
@@ -187,6 +187,8 @@ def register_mask(name: str, mask: type[Mask]) -> None:
     parameters = [
         each for each in inspect.signature(mask).parameters.values() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
     ]
+    if 'heads' not in inspect.signature(mask).parameters and len(parameters) == len(inspect.signature(mask).parameters):
+        raise ArgumentError('mask', f'{mask.__name__}, which has no argument heads', 'classes called with heads=')
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
         raise ArgumentError('mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults')

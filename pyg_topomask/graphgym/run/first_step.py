@@ -2,7 +2,10 @@ r"""A trial of the first step of a run, before anything is written."""
 
 from __future__ import annotations
 
+import sysconfig
+import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -71,12 +74,19 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
         raise ArgumentError(
             ', '.join(suspects),
             f'{", ".join(repr(option(path)) for path in suspects)}, with which the first {split} batch ends in '
-            f'{type(error).__name__}: {first_line(error)}',
+            f'{type(error).__name__}: {first_line(error)}{_place(error)}',
             'what fits the data set',
             'for labels of nodes in several graphs: dataset.task graph gnn.head inductive_node'
             if cfg.dataset.task == 'node' and len(loader.dataset) > 1 and loader.dataset is not loader
             else '',
         ) from error
+
+
+def _place(error: BaseException) -> str:
+    r"""Returns the last line of a program in which an error passed, or an empty text if there is none outside of packages."""
+    installed = (sysconfig.get_path('stdlib'), sysconfig.get_path('purelib'), str(Path(__file__).parents[2]), '<')
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
+    return f' ({frames[-1].filename}, line {frames[-1].lineno}, in {frames[-1].name})' if frames else ''
 
 
 def _check_mask(loader: Any, batch: Data, split: str) -> None:

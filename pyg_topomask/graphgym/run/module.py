@@ -145,7 +145,7 @@ class RunModule(GraphGymModule):
         if broken:
             return f'the data hold NaN or infinite numbers in {", ".join(broken)}'
         if all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
-            return 'the data and the weights are finite, so this step overflowed: lower optim.base_lr'
+            return 'the data and the weights are finite, so this step overflowed (lower optim.base_lr), or the loss gives NaN'
         return 'the weights became infinite in an earlier step: lower optim.base_lr, or set optim.clip_grad_norm: True'
 
     def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:

@@ -5,13 +5,16 @@ import json
 import re
 import sys
 from pathlib import Path
+from unittest import mock
 
 import numpy as np
 import pytest
 import torch
 from graphs import ring
 from oracles import power_series, weight_matrix
+from torch.nn import Identity
 from torch_geometric.data import Data
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
@@ -321,6 +324,21 @@ def test_models_without_layers_of_a_yaml_are_refused(tmp_path: Path) -> None:
     config = Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'models' / 'TopologicalViT.yaml'
     with pytest.raises(ValueError, match=r"^model.type: got 'TopologicalViT' for inspect; accepted: TopoGPSModel and gnn"):
         inspect(config, QUIET, out=tmp_path)
+
+
+def test_networks_of_users_are_refused(digits: Path, tmp_path: Path) -> None:
+    with (
+        mock.patch.dict(register.network_dict, {'mine': Identity}),
+        pytest.raises(ValueError, match=r"^model.type: got 'mine' for inspect; accepted: TopoGPSModel and gnn"),
+    ):
+        inspect(digits, ['model.type', 'mine', *QUIET], out=tmp_path)
+
+
+@pytest.mark.parametrize(('word', 'hint'), [('KMIP', True), ('Transformer', False), ('None', False)])
+def test_the_other_command_is_named_only_if_it_works(word: str, hint: bool, digits: Path, tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=f'whose attention is {word}') as error:
+        inspect(digits, ['gt.layer_type', f'GINE+{word}', *QUIET], out=tmp_path)
+    assert ('inspect-attention' in str(error.value)) == hint
 
 
 def test_folders_that_cannot_be_made_are_refused_before_the_work(digits: Path, tmp_path: Path) -> None:

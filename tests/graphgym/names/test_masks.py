@@ -49,6 +49,11 @@ class RequiredMask(PackingMask):
         super().__init__(heads)
 
 
+class HeadlessMask(PackingMask):
+    def __init__(self, hops: int = 1) -> None:
+        super().__init__(1)
+
+
 class RouteMask(PackingMask):
     def __init__(self, heads: int = 1, route: str = 'short') -> None:
         super().__init__(heads)
@@ -58,6 +63,7 @@ class RouteMask(PackingMask):
     ('name', 'mask', 'message'),
     [
         ('Mine', RouteMask, "mask: got RouteMask, whose argument 'route' is one of the attention; accepted:"),
+        ('Mine', HeadlessMask, 'mask: got HeadlessMask, which has no argument heads; accepted:'),
         ('Mine', RequiredMask, "mask: got RequiredMask, whose argument 'hops' has no default; accepted:"),
         ('Mine', PackingMask(), 'mask: got PackingMask'),
         ('Mine', lambda heads: PackingMask(heads), 'mask: got <function'),

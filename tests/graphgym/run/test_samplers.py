@@ -144,6 +144,10 @@ def test_a_tried_step_changes_nothing(configure: Callable[..., None], options: s
     torch.testing.assert_close(network.state_dict(), before, rtol=0, atol=0)
 
 
+#: The place of an error outside of installed packages.
+HERE = r'\(.*test_samplers\.py, line \d+, in \w+\)'
+
+
 @pytest.mark.parametrize(
     'error', [KeyError('x'), IndexError('x'), TypeError('x'), RuntimeError('x\ny'), AttributeError('x'), ValueError('x')]
 )
@@ -153,7 +157,7 @@ def test_what_fails_is_said_in_one_line(
     configure(OPTIONS, CORA)
     loader = create_loaders()[0]
     _fail_with(monkeypatch, error)
-    message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'?; accepted: what"
+    message = rf"^dataset.task, gnn.head, .*: got 'node', 'node', .* ends in {type(error).__name__}: '?x'? {HERE}; accepted:"
     with pytest.raises(ValueError, match=message):
         try_first_step(module.RunModule().model, [loader], torch.device('cpu'))
 
