@@ -60,13 +60,12 @@ def check_keys(text: str, source: str) -> None:
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc]
         def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
-            lines: dict[str, int] = {}
-            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
-                line = key.start_mark.line + 1
-                if key.value in lines:
-                    given = f'the key {key.value!r} in lines {lines[key.value]} and {line}'
+            known: set[str] = set()
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != '<<'):
+                if key.value in known:
+                    given = f'the key {key.value!r} again in line {key.start_mark.line + 1}'
                     raise ArgumentError(source, given, 'each key once in its group')
-                lines[key.value] = line
+                known.add(key.value)
             return dict(super().construct_mapping(node, deep))
 
     yaml.load(text, Loader=Loader)

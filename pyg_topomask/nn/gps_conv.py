@@ -100,7 +100,7 @@ class TopoGPSConv(GPSConv):
             raise ArgumentError('attn', f'{out_channels} output channels', f'channels={channels}')
         replaced = attn is not None or attn_type is None
         if attn is not None and attn_type == 'performer':
-            raise ArgumentError('attn_type', "'performer' with attn, which replaces it", 'the default, and None')
+            raise ArgumentError('attn_type', "'performer' with attn, which replaces it", '"multihead" (the default) and None')
         if replaced and attn_kwargs:
             raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG uses here', 'None')
         if attn is not None and heads not in (1, getattr(attn, 'heads', heads)):

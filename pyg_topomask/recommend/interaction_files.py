@@ -129,9 +129,8 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
         path (str or Path): A text file, compressed if it ends in :obj:`.gz`, :obj:`.xz` or :obj:`.bz2`, or a NumPy archive
             :obj:`.npz` with the arrays :obj:`row` and :obj:`col`.
         layout (str, optional): The content of a line: a user followed by all items of the user (:obj:`"lists"`, LightGCN's
-            format), or a user, an item and ignored words (:obj:`"pairs"`). Blanks, tabs, commas and colons separate words. A
-            file of lists that looks like pairs with ratings gives a warning.
-            (default: :obj:`"lists"`)
+            format; a colon may follow the user), or a user, an item and ignored words, separated by blanks, commas or colons
+            (:obj:`"pairs"`). A file of lists that looks like pairs with ratings gives a warning. (default: :obj:`"lists"`)
 
     Raises:
         ValueError: If a line (the message has file and line number) or an archive is invalid.
@@ -148,13 +147,18 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
     with _OPEN.get(path.suffix, open)(path, 'rt', encoding='ascii', errors='backslashreplace') as file:
         try:
             for number, line in enumerate(file, 1):
-                words = _SEPARATORS.sub(' ', line.removeprefix(_BYTE_ORDER_MARK)).split()
+                text = line.removeprefix(_BYTE_ORDER_MARK)
+                words = (text.replace(':', ' ', 1) if layout == 'lists' else _SEPARATORS.sub(' ', text)).split()
                 if not words:
                     continue
                 ids = _parse(words if layout == 'lists' else words[:2])
                 if not ids or (layout == 'pairs' and len(ids) < 2):
                     accepted = 'a user and an item' if ids else _IDS
-                    remedy = 'remove the names of the columns' if number == 1 and not any(map(str.isdecimal, words)) else ''
+                    remedy = (
+                        'remove names of columns, and number other ids (numpy.unique)'
+                        if number == 1 and not any(map(str.isdecimal, words))
+                        else ''
+                    )
                     raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted, remedy)
                 widths.add(len(ids))
                 users += [ids[0]] * (len(ids) - 1)

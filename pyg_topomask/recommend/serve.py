@@ -38,8 +38,8 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
     if not (folder / 'checkpoints').is_dir() or not is_recommendation(file):
         accepted = 'the folder of a recommender that `train` wrote, such as results/lastfm/MGFormer/0'
         raise ArgumentError('run', repr(str(run_dir)), accepted)
-    checkpoint = load_best(folder, file.read_text(), (*FREE_OPTIONS, LENGTH_OPTION))
     config = load_config(file, [] if data_dir is None else ['recommend.dir', str(data_dir)])
+    checkpoint = load_best(folder, file.read_text(encoding='utf-8'), (*FREE_OPTIONS, LENGTH_OPTION))
     dataset = load_dataset(config.recommend)
     model = build_recommender(dataset, config.recommend)
     load_weights(model.encoder, checkpoint, folder, dataset, config.recommend.dir)

@@ -34,13 +34,12 @@ def load_best(folder: Path, config: str, free: Collection[str] = ()) -> dict[str
         raise not_the_best(path, f'a file that cannot be read: {error}') from error
     if path != best and checkpoint['best'] is not None:
         raise not_the_best(best, 'no file')
-    if differences(checkpoint['config'], config, free):
-        raise not_the_best(path, 'the model of another run')
+    if changed := '; '.join(differences(checkpoint['config'], config, free).values()):
+        raise not_the_best(path, f'the model of another run: {changed}')
     return checkpoint
 
 
 def not_the_best(path: Path, given: str) -> ArgumentError:
     r"""The error about a checkpoint that is not that of the best epoch."""
-    return ArgumentError(
-        str(path), given, 'the model of the best epoch of this run', 'train again, without --resume or train.auto_resume'
-    )
+    remedy = 'restore it, or train again, without --resume or train.auto_resume'
+    return ArgumentError(str(path), given, 'the model of the best epoch of this run', remedy)

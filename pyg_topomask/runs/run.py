@@ -205,7 +205,8 @@ class Run:
         best = gather(self.best)[0]
         checkpoint = load_best(self.folder, self.config, (*self.free, self.length))
         if repr(checkpoint['best']) != repr(best):  # as text, in which NaN equals NaN
-            raise not_the_best(self.best_file, 'the model of another run')
+            path = self.best_file if self.best_file.exists() else self.last_file
+            raise not_the_best(path, 'the model of another run')
         return checkpoint
 
     def finish(self, metrics: Row, parameters: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ import yaml
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
+from pyg_topomask.configs import check_keys
 from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA, load_config
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, build_attention
 from pyg_topomask.nn import GRFAttention
@@ -194,8 +195,8 @@ def test_file_that_is_not_yaml(content: bytes, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ('text', 'message'),
     [
-        ('optim:\n  max_epoch: 3\ngt: {layers: 2}\noptim: {base_lr: 0.1}\n', "'optim' in lines 1 and 4"),
-        ('gt: {layers: 2, layers: 3}', "'layers' in lines 1 and 1"),
+        ('optim:\n  max_epoch: 3\ngt: {layers: 2}\noptim: {base_lr: 0.1}\n', "'optim' again in line 4"),
+        ('gt: {layers: 2, layers: 3}', "'layers' again in line 1"),
     ],
 )
 def test_a_key_given_twice_is_refused(text: str, message: str, tmp_path: Path) -> None:
@@ -203,6 +204,10 @@ def test_a_key_given_twice_is_refused(text: str, message: str, tmp_path: Path) -
     path.write_text(text)
     with pytest.raises(ValueError, match=f'twice.yaml: got the key {message}; accepted: each key once'):
         load_config(path)
+    path.write_text('a: &a {layers: 2}\nb: &b {n_heads: 4}\ngt:\n  <<: *a\n  <<: *b\n')
+    check_keys(path.read_text(), '')  # merges are no keys
+    with pytest.raises(ValueError, match=r"^topomask.mask: got the key 'sum' again in line 1"):
+        load_config('digits', ['topomask.mask', '{sum: [GRF, Hop], sum: [GRF, Tree]}'])
 
 
 @pytest.mark.parametrize(('key', 'value'), [('gt', 3), ('gt', None), ('gt.sparse', [1]), ('topomask.Hop', 'balls')])

@@ -72,7 +72,7 @@ def test_lists_are_not_taken_for_ratings(tmp_path: Path, text: str) -> None:
         (
             'pairs',
             'user,item\n0,1\n',
-            r'a\.txt, line 1: got .user,item.; accepted: integer ids .*; remove the names',
+            r'a\.txt, line 1: got .user,item.; accepted: integer ids .*; remove names of col',
         ),
         ('columns', '', 'layout: got .columns.; accepted: lists, pairs'),
     ],

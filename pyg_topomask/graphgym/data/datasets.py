@@ -79,7 +79,8 @@ def _warn_of_unused_options() -> None:
     attentions |= {'topomask.mask': 'Masked' in used, 'gt.sparse': 'SparseAttention' in used}
     for path, is_read in attentions.items():
         given = [word for word in sys.argv if word == path or word.startswith(f'{path}.')]
-        if given and not is_read:
+        # A network of the user may read it.
+        if given and not is_read and (layer != 'model.type' or value in MODELS):
             warnings.warn(f'{", ".join(given)}: got an option that nothing reads with {layers}', stacklevel=3)
     readers: dict[str, tuple[bool, str]] = {}
     readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')

@@ -156,8 +156,8 @@ def inspect(
 
 def _configured_mask() -> Mask:
     name, (option, value) = configured_attention(), layer_option()
-    if cfg.model.type not in ('TopoGPSModel', 'gnn'):
-        raise ArgumentError('model.type', f'{cfg.model.type!r} for inspect', 'TopoGPSModel and gnn, whose layers a YAML names')
+    if option == 'model.type':
+        raise ArgumentError('model.type', f'{value!r} for inspect', 'TopoGPSModel and gnn, whose layers a YAML names')
     if cfg.model.type == 'TopoGPSModel':
         split_layer_type(cfg.gt.layer_type)
     attention = build_configured_attention()

@@ -145,11 +145,8 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
     'Performer': ('performer', "PyG's linear attention, without a mask; a baseline."),
 }
 
-#: Models of GraphGPS and of this package that do not read an attention from :obj:`gt.layer_type`.
-OTHER_MODELS = (
-    *('BigBird', 'Graphormer', 'Performer', 'SANTransformer', 'custom_gnn'),
-    *('GKAT', 'Interlacer', 'TopologicalViT', 'ViViT'),
-)
+#: Models of this package, of GraphGPS and of Exphormer that read an attention from :obj:`gt.layer_type`.
+GPS_MODELS = ('TopoGPSModel', 'GPSModel', 'MultiModel', 'SingleModel')
 
 #: Options of :obj:`cfg.topomask` that are not groups of an attention.
 GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'progress', 'redraw_period', 'shard', 'svd', 'transforms')
@@ -184,10 +181,9 @@ def register_mask(name: str, mask: type[Mask]) -> None:
         raise ArgumentError('name', repr(name), 'identifiers of Python without "__"')
     if not (isinstance(mask, type) and issubclass(mask, Mask)):
         raise ArgumentError('mask', repr(mask), 'subclasses of Mask')
-    parameters = [
-        each for each in inspect.signature(mask).parameters.values() if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)
-    ]
-    if 'heads' not in inspect.signature(mask).parameters and len(parameters) == len(inspect.signature(mask).parameters):
+    signature = inspect.signature(mask).parameters.values()
+    parameters = [each for each in signature if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]
+    if not any(each.name == 'heads' or each.kind == each.VAR_KEYWORD for each in signature):
         raise ArgumentError('mask', f'{mask.__name__}, which has no argument heads', 'classes called with heads=')
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
@@ -306,12 +302,13 @@ def check_attention(name: str) -> None:
 
 
 def layer_option() -> tuple[str, str]:
-    r"""Returns the option that names the layers of the configured model, and its value. It is :obj:`model.type` for models with
-    fixed attentions or without attention."""
-    if cfg.model.type in OTHER_MODELS:
-        return 'model.type', cfg.model.type
-    group = 'gnn' if cfg.model.type == 'gnn' else 'gt'
-    return f'{group}.layer_type', cfg[group].layer_type
+    r"""Returns the option that names the layers of the configured model, and its value. It is :obj:`model.type` for all models
+    that do not name them."""
+    if cfg.model.type == 'gnn':
+        return 'gnn.layer_type', cfg.gnn.layer_type
+    if cfg.model.type in GPS_MODELS:
+        return 'gt.layer_type', cfg.gt.layer_type
+    return 'model.type', cfg.model.type
 
 
 def configured_attention() -> str:

@@ -12,6 +12,7 @@ from typing import Any
 import yaml  # type: ignore[import-untyped]
 
 from pyg_topomask.checks import is_number
+from pyg_topomask.configs import check_keys
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.masks import (
@@ -161,6 +162,7 @@ def read_tree(text: str) -> Any:
 
 def _read_yaml(name: str, text: str, accepted: str) -> Any:
     try:
+        check_keys(text, name)
         return yaml.safe_load(text)
     except yaml.YAMLError as error:
         raise ArgumentError(name, repr(text), accepted) from error

@@ -83,9 +83,15 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
 
 
 def _place(error: BaseException) -> str:
-    r"""Returns the last line of a program in which an error passed, or an empty text if there is none outside of packages."""
-    installed = (sysconfig.get_path('stdlib'), sysconfig.get_path('purelib'), str(Path(__file__).parents[2]), '<')
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not frame.filename.startswith(installed)]
+    r"""Returns where an error passed the user's code, or an empty text if it did not."""
+    libraries = (Path(sysconfig.get_path('stdlib')), Path(__file__).parents[2])
+    frames = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if not {'site-packages', 'dist-packages'}.intersection(Path(frame.filename).parts)
+        and not any(map(Path(frame.filename).is_relative_to, libraries))
+        and not frame.filename.startswith('<')
+    ]
     return f' ({frames[-1].filename}, line {frames[-1].lineno}, in {frames[-1].name})' if frames else ''
 
 

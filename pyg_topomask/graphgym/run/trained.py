@@ -47,8 +47,8 @@ def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
     config = folder / 'config.yaml'
     if not config.is_file() or not (folder / 'checkpoints').is_dir():
         raise ArgumentError('folder', str(folder), 'folders of one seed of a run, such as results/digits/0')
-    checkpoint = load_best(folder, config.read_text(), (*FREE_OPTIONS, LENGTH_OPTION))
     load_config(config)
+    checkpoint = load_best(folder, config.read_text(encoding='utf-8'), (*FREE_OPTIONS, LENGTH_OPTION))
     state = rng_state()
     seed_everything(cfg.seed)  # as in training, because it determines random splits
     loaders = create_loaders()
