@@ -176,11 +176,11 @@ def test_other_data_is_refused(run_cfg: Path) -> None:
     for name, size in (('larger', 41), ('shifted', 40)):
         message = (
             rf"recommend\.dir: got '.*{name}' with InteractionDataset\(users={size}, .*\); accepted: the users and items "
-            rf"that \S*MGFormer/3 was trained on, those of '{folder}'"
+            rf"that \S*MGFormer/3\S* was trained on, those of '{folder}'"
         )
         with pytest.raises(ValueError, match=message):
             load_run(run, folder / name)
-        with pytest.raises(ValueError, match=message.replace('best', 'last')):
+        with pytest.raises(ValueError, match=message):
             train(run_cfg, [*options, 'recommend.dir', str(folder / name)], resume=True)
     # The same users and items with other interactions: the run does not resume, but its model serves them.
     copy_data(folder, folder / 'changed')

@@ -101,7 +101,7 @@ def test_a_finished_run_without_its_best_model_keeps_its_result(tmp_path: Path, 
         run.save({'model': torch.zeros(1)})
         run.finish({'test_auc': 0.5}, 1)
     damage(run.best_file)
-    with pytest.raises(ValueError, match=r'best.pt: got .*; accepted: the model of the best epoch .*; train again, without'):
+    with pytest.raises(ValueError, match=r'best.pt: got .*; accepted: the model of the best epoch .*; restore it'):
         run.load(resume=True)
     assert json.loads((tmp_path / 'result.json').read_text())['test_auc'] == 0.5
     assert run.load(resume=False) is None

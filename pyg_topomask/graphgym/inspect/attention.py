@@ -34,7 +34,6 @@ from pyg_topomask.graphgym.inspect.mask import mean_or_zero
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
-from pyg_topomask.runs.best import BEST, LAST
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.viz import (
@@ -149,8 +148,7 @@ def inspect_attention(
     name = run_name(cfg_file)
     root = Path(cfg.out_dir if out is None else out)
     if checkpoint is None:
-        folder = root / name / str(cfg.seed)
-        checkpoint = folder / BEST if (folder / BEST).exists() else folder / LAST
+        checkpoint = root / name / str(cfg.seed) / 'checkpoints' / 'best.pt'
     if not Path(checkpoint).is_file():
         raise ArgumentError(
             'checkpoint',

@@ -42,7 +42,6 @@ def run(tmp_path: Path, configure: Callable[..., None], monkeypatch: pytest.Monk
         'model.type gnn gt.layer_type GINE+GRF gnn.layer_type asymmetricgrf_attention',
         'model.type gnn gt.layer_type GINE+GRF gnn.layer_type gcnconv topomask.transforms []',
         'gt.layer_type GINE+Linear gnn.layer_type grf_attention topomask.transforms []',
-        'model.type custom_gnn gt.layer_type GINE+GRF topomask.transforms []',
     ],
 )
 def test_options_of_another_attention_on_the_command_line_are_warned_of(
@@ -50,7 +49,7 @@ def test_options_of_another_attention_on_the_command_line_are_warned_of(
 ) -> None:
     run(options)
     assert not recwarn.list
-    with pytest.warns(UserWarning, match=r'^topomask.GRF.num_walks: got an option that nothing reads with (gt|gnn|model)\.'):
+    with pytest.warns(UserWarning, match=r'^topomask.GRF.num_walks: got an option that nothing reads with (gt|gnn)\.'):
         run(f'{options} topomask.GRF.num_walks 7')
 
 
