@@ -133,6 +133,7 @@ PLANS = {
             {'local': 'gcn'},
             {'layers': 12, **_RESIDUAL},
             {'local': 'gcn', 'layers': 12, **_RESIDUAL},
+            {'layers': 16, **_RESIDUAL},
         ),
         beside=(2, 1, 3),
         gps={'local': 'sage', 'attention': 'performer', 'layers': 6, 'epochs': 80},
