@@ -77,3 +77,10 @@ def test_yaml_without_keys(tmp_path: Path, text: str) -> None:
     (tmp_path / 'a.yaml').write_text(text)
     with pytest.raises(ValueError, match=r'a\.yaml: got a YAML of no keys; accepted: keys and their values'):
         load_config(tmp_path / 'a.yaml')
+
+
+def test_a_key_given_twice_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / 'twice.yaml'
+    path.write_text('recommend: {k: 5, k: 6}')
+    with pytest.raises(ValueError, match=r"twice.yaml: got the key 'k' again in line 1; accepted: each key once"):
+        load_config(path)
