@@ -3,9 +3,11 @@ from __future__ import annotations
 import csv
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 import torch
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
@@ -148,6 +150,25 @@ def test_the_best_checkpoint_of_training_is_the_default(tmp_path: Path, digits: 
     path.unlink()
     with pytest.raises(ValueError, match=r'^checkpoint: got .*best\.pt.*train'):
         inspect_attention(digits, options, out=tmp_path)
+
+
+class OwnNetwork(TopoGPSModel):
+    """A network of a user, whose attention no option names."""
+
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        cfg.gt.layer_type = 'GINE+KMIP'
+        super().__init__(dim_in, dim_out)
+
+
+def test_the_attention_of_networks_of_users(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    path = tmp_path / 'model.pt'
+    saved_model(digits, configuration(small, 'KMIP'), path)
+    options = [*configuration(small, 'GRF'), 'model.type', 'mine']
+    load_config(digits, options)
+    save_checkpoint(path, {**load_checkpoint(path), 'config': cfg.dump()})
+    with mock.patch.dict(register.network_dict, {'mine': OwnNetwork}):
+        rows = inspect_attention(digits, options, path, out=tmp_path)
+    assert [row['attention'] for row in rows] == ['KMIPAttention'] * 2
 
 
 def test_attention_without_coefficients_names_those_with(tmp_path: Path, digits: Path, small: list[str]) -> None:
