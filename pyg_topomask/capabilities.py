@@ -142,15 +142,21 @@ class Blocks:
     :math:`\mathbf{M}_h = \mathbf{L}_h \sum_k c_{hk} \mathbf{B}_k \mathbf{R}_h` with diagonal matrices :math:`\mathbf{L}_h` and
     :math:`\mathbf{R}_h`. The :math:`\mathbf{L}_h` are positive and not stored, because they cancel in normalized attention.
 
+    A mask may also be a function of labels of the pairs, such as distances. The entries of :math:`\mathbf{B}_k` are then 1 at
+    the pairs with label :math:`k`, and 0 elsewhere, and only the labels are stored.
+
     Args:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H, K]`.
         make (callable): Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row,
-            :obj:`[K, num_pairs]`, for the division of the nodes into graphs and a data type.
+            :obj:`[K, num_pairs]`, for the division of the nodes into graphs and a data type, or the labels in int16,
+            :obj:`[labels, num_pairs]`.
         cache (dict): Stores :math:`\mathbf{B}` for all heads, layers and steps.
         cost (int): Multiplications that :obj:`make` takes for each node of the largest graph.
         column_scale (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
         magnitude (callable, optional): Returns a second bound, beside :math:`|\mathbf{M}| \mathbf{x}`, that detects rows
             without weight, for :math:`\mathbf{x} \ge 0`, :obj:`[N, H, m]`. (default: :obj:`None`, nothing)
+        labels (int): The number of labels of each pair, whose coefficients are added up, or 0 for the entries of
+            :math:`\mathbf{B}`. (default: :obj:`0`)
     """
 
     coefficients: Tensor
@@ -159,15 +165,19 @@ class Blocks:
     cost: int
     column_scale: Tensor | None = None
     magnitude: Callable[[Tensor], Tensor] | None = None
+    labels: int = 0
 
     @property
     def count(self) -> int:
-        r"""The number of blocks :math:`K` for each graph."""
-        return self.coefficients.size(1)
+        r"""The numbers that are stored for each pair of nodes."""
+        return self.labels or self.coefficients.size(1)
 
     @outside_transforms
     def terms(self, segments: Segments, dtype: torch.dtype) -> Tensor:
-        r"""Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row, :obj:`[K, num_pairs]`."""
+        r"""Returns the entries of :math:`\mathbf{B}` or the labels of all pairs of nodes of the same graph, by row,
+        :obj:`[count, num_pairs]`.
+        """
+        dtype = torch.int16 if self.labels else dtype
         if dtype not in self.cache:
             with torch.inference_mode(False), torch.no_grad():
                 self.cache[dtype] = self.make(segments, dtype)

@@ -201,6 +201,16 @@ class Segments:
         largest = x.new_full((self.num_graphs, x.size(1)), -torch.inf)
         return largest.scatter_reduce(0, self.index.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, self.index)
 
+    def pairs(self, row: Tensor, col: Tensor) -> Tensor:
+        r"""Returns the places of pairs of nodes of the same graph among all such pairs by row."""
+        start = self.sizes[self.index].cumsum(0) - self.sizes[self.index] - self.first
+        return start.index_select(0, row) + col
+
+    def repeated(self, times: int) -> Segments:
+        r"""Returns the division of several copies of the nodes, those of the first copy first."""
+        graph = self.index + self.num_graphs * torch.arange(times, device=self.index.device).unsqueeze(1)
+        return Segments(times * self.num_nodes, graph.flatten(), times * self.num_graphs)
+
     def equal(self, other: Segments) -> bool:
         r"""Whether two divisions are the same."""
         if self is other:

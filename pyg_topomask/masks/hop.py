@@ -3,12 +3,15 @@ r"""Masks of the shortest-path distance."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from scipy.sparse import eye_array
 from torch import Tensor
+from torch.nn.functional import pad
 
+from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries
 from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
@@ -16,8 +19,9 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.initial_series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.power_entries import count_within
-from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.sparse_matmul import SparseStructure
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -117,7 +121,33 @@ class HopMask(LogarithmicMask):
         return WalkFeatures(start, visited, length, load, graph.num_nodes, self.max_hops)
 
     def bind(self, graph: Graph, state: WalkFeatures) -> MaskOperator:
-        return sparse_operator(graph, state.pattern, state.values(self.f), self.heads)
+        f = self.f
+
+        # Not formed where blocks serve instead.
+        def entries() -> Entries:
+            return Entries(state.pattern, state.values(f))
+
+        def tensors() -> tuple[Tensor, ...]:
+            return (state.values(f), *state.pattern.tensors)
+
+        product = Product(SparseStructure(), tensors, state.nnz)
+        return MaskOperator(
+            graph.segments, self.heads, product, entries=SparseEntries(entries, state.nnz), blocks=self._blocks(graph, state, f)
+        )
+
+    def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> Blocks | None:
+        r"""Returns the blocks of the graphs as functions of the number of hops."""
+        if self.max_hops >= torch.iinfo(torch.int16).max:
+            return None
+
+        def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
+            # Label 0 is that of pairs at larger distances.
+            label = torch.zeros(1, segments.num_pairs, dtype=torch.int16, device=segments.device)
+            label[0, segments.pairs(state.start, state.visited)] = 1 + state.length.to(torch.int16)
+            return label
+
+        cache: dict[Hashable, Any] = graph.prepared(('labels', self.settings()), dict)
+        return Blocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, max_hops={self.max_hops}, positive={self.positive}, flow={self.flow!r}'
@@ -141,19 +171,15 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
     size, count = pattern.num_rows, count_within(pattern, max_hops)
     if count > _MOST:
         refuse(count)
-    edges, rings = pattern.to_scipy(), [eye_array(size, dtype=bool, format='csr')]
-    reached = rings[0]
-    for _ in range(max_hops):
-        ring = (rings[-1] @ edges) > reached
-        reached = reached + ring
-        rings.append(ring)
+    edges, ring = pattern.to_scipy(), eye_array(size, dtype=bool, format='csr')
+    reached, steps = ring, ring.astype(np.int32)  # of each pair, one more than its distance
+    for hops in range(1, max_hops + 1):
+        ring = (ring @ edges) > reached
+        reached, steps = reached + ring, steps + (hops + 1) * ring.astype(np.int32)
         if reached.nnz > _MOST:
             refuse(reached.nnz)
-    entries = [ring.tocoo() for ring in rings]
-    row, col = (np.concatenate([getattr(ring, name) for ring in entries]) for name in ('row', 'col'))
-    hops = np.repeat(np.arange(max_hops + 1), [ring.nnz for ring in entries])
-    order = np.lexsort((col, row))
-    start, visited, length = (torch.from_numpy(array[order]).to(pattern.rowptr) for array in (row, col, hops))
+    row = np.repeat(np.arange(size), np.diff(steps.indptr))
+    start, visited, length = (torch.from_numpy(array).to(pattern.rowptr) for array in (row, steps.indices, steps.data - 1))
     return start, visited, length
 
 

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-from pyg_topomask.capabilities import Product
+from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.toeplitz_product import ToeplitzStructure
+from pyg_topomask.segments import Segments
 
 __all__ = ['ToeplitzMask']
 
@@ -207,7 +210,28 @@ class ToeplitzMask(LogarithmicMask):
         for grid in state[1:]:
             size = math.prod(structure.transform_sizes(table, grid.shape[1:]))
             cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
-        return MaskOperator(graph.segments, self.heads, Product(structure, (table, *state), cost))
+        product = Product(structure, (table, *state), cost)
+        return MaskOperator(graph.segments, self.heads, product, blocks=self._blocks(graph, state, structure, table))
+
+    def _blocks(self, graph: Graph, grids: list[Tensor], structure: ToeplitzStructure, table: Tensor) -> Blocks | None:
+        r"""Returns the blocks of the graphs as functions of the places in the table, if these are few."""
+        entries = table[0].numel()
+        if entries >= torch.iinfo(torch.int16).max:
+            return None
+
+        def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
+            # Label 0 is that of pairs beyond the window, where the mask is 0.
+            numbers = torch.arange(1, entries + 1, dtype=torch.int16, device=table.device).view(1, *table.shape[1:])
+            label, start = numbers.new_empty(1, segments.num_pairs), segments.sizes.square().cumsum(0)
+            for nodes in grids[1:]:
+                pairs = structure.pairs(numbers, nodes.shape[1:]).flatten()
+                first = start[segments.index[nodes.flatten(1)[:, 0]]] - pairs.numel()
+                label[0, first.unsqueeze(1) + torch.arange(pairs.numel(), device=first.device)] = pairs
+            return label
+
+        key = 'labels', type(self), self.kind, self.window, self.beyond, self.periodic
+        cache: dict[Hashable, Any] = graph.prepared(key, dict)
+        return Blocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:
         return (

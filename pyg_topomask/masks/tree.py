@@ -3,7 +3,7 @@ r"""Masks of the distance in trees."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -14,7 +14,7 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
-from pyg_topomask.capabilities import Blocks, Product, blocks_of
+from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_above_zero, check_choice, check_whole, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms, unwrapped
@@ -23,7 +23,7 @@ from pyg_topomask.masks.initial_series import resolve_positive, series_parameter
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree_distance import METHODS, choose_method, distance_terms, plan_distance, plan_units
+from pyg_topomask.ops.tree_distance import METHODS, choose_method, plan_distance, plan_units
 from pyg_topomask.ops.tree_exp import plan_exp
 from pyg_topomask.ops.tree_mean import TreeMeanStructure
 from pyg_topomask.segments import Segments
@@ -35,8 +35,8 @@ __all__ = ['TreeMask']
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
-# What a node of a ring, of a histogram, and of both passes over a tree takes, in multiplications.
-_RING, _MEMBER, _PASSES = 10, 80, 30
+# What a node of a ring, of a histogram, of both passes over a tree, and of a pair of nodes takes, in multiplications.
+_RING, _MEMBER, _PASSES, _PAIRS = 10, 80, 30, 8
 # The largest relative error to which a > 0 may amplify rounding.
 _ACCURACY = 1e-3
 # The largest |b|. Attention divides by exp(b) again, and needs part of the range of float32.
@@ -57,8 +57,8 @@ class TreeState:
     length: Tensor
     num_trees: int = 1
     _plans: dict[str, Plan] = field(default_factory=dict)
-    #: The mask blocks of the graphs, by their distances.
-    cache: dict[Hashable, dict[Hashable, Any]] = field(default_factory=dict)
+    #: The distances within graphs.
+    cache: dict[Hashable, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph, forests: Sequence[Tensor] | None = None) -> TreeState:
@@ -92,6 +92,11 @@ class TreeState:
     def diameter(self) -> int:
         r"""The largest number of hops between nodes of a tree."""
         return self.forest.diameter
+
+    @property
+    def distances(self) -> Tensor:
+        r"""All numbers of hops between nodes of a tree, :obj:`[diameter + 1]`."""
+        return torch.arange(self.diameter + 1, device=self.length.device)
 
     def plan(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> Plan:
         r"""Returns the plan of a multiplication method, computed at the first call."""
@@ -317,7 +322,8 @@ class TreeMask(LogarithmicMask):
                 structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 1 + min(state.diameter, self.max_distance)
             cost = _RING * state.forest.num_nodes * rings if method == 'rings' else _MEMBER * plan[1].numel()
-            blocks = None if self.unit is not None else self._blocks(state, f, self.max_distance)
+            clipped = state.distances.clamp_(max=self.max_distance)
+            blocks = None if self.unit is not None else self._blocks(state, f.index_select(1, clipped))
             return self._operator(graph, state, structure, (f, *plan), cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
@@ -326,26 +332,19 @@ class TreeMask(LogarithmicMask):
         blocks = None
         if graph.edge_weight is None and graph.segments.several:
             numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
-            distance = torch.arange(state.diameter + 1, device=a.device, dtype=numbers)
-            f = (a.to(numbers).unsqueeze(1) * distance + b.to(numbers).unsqueeze(1)).exp()
-            blocks = self._blocks(state, f, 'exp')
+            exponent = a.to(numbers).unsqueeze(1) * state.distances + b.to(numbers).unsqueeze(1)
+            blocks = self._blocks(state, exponent.exp())
         return self._operator(graph, state, structure, (a, b, state.length, *plan), _PASSES * state.forest.num_nodes, blocks)
 
-    def _blocks(self, state: TreeState, f: Tensor, key: Hashable) -> Blocks:
-        r"""Returns the blocks of the graphs as combinations of the pairs of nodes at each distance in hops. The key, which does
-        not depend on the graph, names the distances.
-        """
-        _, (tree, parent, _) = state.plan('rings', partial(plan_distance, method='rings'))
-        count, trees = min(f.size(1), state.diameter + 1), state.num_trees
+    def _blocks(self, state: TreeState, f: Tensor) -> Blocks:
+        r"""Returns the blocks of the graphs, given the function of the distance in hops, :obj:`[heads, diameter + 1]`."""
+        trees = state.num_trees
 
-        def sums(x: Tensor) -> Iterator[Tensor]:
-            terms = distance_terms(x.repeat(trees, 1), tree, parent, count)
-            return terms if trees == 1 else (each.unflatten(0, (trees, -1)).mean(0) for each in terms)
+        def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
+            # Label 0 is that of nodes in different trees.
+            return 1 + state.forest.hops(segments.repeated(trees)).to(f.device).view(trees, -1)
 
-        def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
-            return blocks_of(sums, torch.eye(count, dtype=dtype, device=tree.device), segments)
-
-        return Blocks(f[:, :count], blocks, state.cache.setdefault(key, {}), cost=6 * count * state.forest.num_nodes)
+        return Blocks(pad(f / trees, (1, 0)), labels, state.cache, _PAIRS * state.forest.num_nodes, labels=trees)
 
     def _operator(
         self,

@@ -1,4 +1,4 @@
-r"""Attention under a mask whose blocks are combinations of prepared ones, graph by graph, as machine code."""
+r"""Attention under a mask whose blocks are combinations of prepared ones or functions of labels, as machine code."""
 
 from __future__ import annotations
 
@@ -50,15 +50,44 @@ def _weigh(score, mask, number, start, total, size):  # type: ignore[no-untyped-
 
 
 @compiled
+def _combine(coefficients, terms, labels, place, every, cells, masks, count, mask):  # type: ignore[no-untyped-def]
+    r"""Writes the entries of the mask at some of all pairs, head by head."""
+    if labels.size == 0:
+        multiply(coefficients, terms, mask, 0, count, 1, place, every, 0, cells, masks, count, cells)
+    for first in range(place, labels.size, every):
+        of_pairs = labels[first : first + cells]
+        for head in range(masks):
+            numbers, entries = coefficients[head * count : (head + 1) * count], mask[head * cells : (head + 1) * cells]
+            if first == place:
+                for cell in range(cells):
+                    entries[cell] = numbers[of_pairs[cell]]
+            else:
+                for cell in range(cells):
+                    entries[cell] += numbers[of_pairs[cell]]
+
+
+@compiled
+def _gather(terms, labels, product, place, every, cells, count, sums):  # type: ignore[no-untyped-def]
+    r"""Writes the gradients of the coefficients from those of entries."""
+    if labels.size == 0:
+        dot_rows(terms, product, sums, place, every, 0, 0, 0, 1, count, cells)
+        return
+    sums[:] = 0
+    for first in range(place, labels.size, every):
+        of_pairs = labels[first : first + cells]
+        for cell in range(cells):
+            sums[of_pairs[cell]] += product[cell]
+
+
+@compiled
 def _forward(  # type: ignore[no-untyped-def]
-    first_graph, last_graph, ptr, pairs, q, k, v, coefficients, terms, out, total, size, heads, features, channels, masks,
-    count, tile,
+    first_graph, last_graph, ptr, pairs, q, k, v, coefficients, terms, labels, out, total, size, heads, features, channels,
+    masks, count, tile,
 ):  # fmt: skip
     most, rows = _shape(first_graph, last_graph, ptr, tile)
     keys = np.empty(heads * features * most, q.dtype)
     score, mask = np.empty(rows * most, q.dtype), np.empty(masks * rows * most, q.dtype)
-    sums, sizes = np.empty(rows, q.dtype), np.empty(rows, q.dtype)
-    every = terms.size // count
+    sums, sizes, every = np.empty(rows, q.dtype), np.empty(rows, q.dtype), pairs[-1]
     for graph in range(first_graph, last_graph):
         first, number = ptr[graph], ptr[graph + 1] - ptr[graph]
         for head in range(heads):
@@ -66,7 +95,7 @@ def _forward(  # type: ignore[no-untyped-def]
         for begin in range(0, number, rows):
             tall = min(rows, number - begin)
             cells, place = tall * number, pairs[graph] + begin * number
-            multiply(coefficients, terms, mask, 0, count, 1, place, every, 0, cells, masks, count, cells)
+            _combine(coefficients, terms, labels, place, every, cells, masks, count, mask)
             for head in range(heads):
                 node = (first + begin) * heads + head
                 start = head * features * number
@@ -80,11 +109,11 @@ def _forward(  # type: ignore[no-untyped-def]
 
 @compiled
 def _backward(  # type: ignore[no-untyped-def]
-    first_graph, last_graph, ptr, pairs, q, k, v, coefficients, terms, upstream, grad_q, grad_k, grad_v, grad_coefficients,
-    heads, features, channels, masks, count, tile,
+    first_graph, last_graph, ptr, pairs, q, k, v, coefficients, terms, labels, upstream, grad_q, grad_k, grad_v,
+    grad_coefficients, heads, features, channels, masks, count, tile,
 ):  # fmt: skip
     most, rows = _shape(first_graph, last_graph, ptr, tile)
-    pitch, every, kind = channels + 1, terms.size // count, q.dtype
+    pitch, every, kind = channels + 1, pairs[-1], q.dtype
     keys, values = np.empty(heads * features * most, kind), np.empty(heads * pitch * most, kind)
     score, change, mask = np.empty(rows * most, kind), np.empty(rows * most, kind), np.empty(masks * rows * most, kind)
     product, sums = np.empty(rows * most, kind), np.empty(count, kind)
@@ -98,7 +127,7 @@ def _backward(  # type: ignore[no-untyped-def]
         for begin in range(0, number, rows):
             tall = min(rows, number - begin)
             cells, place = tall * number, pairs[graph] + begin * number
-            multiply(coefficients, terms, mask, 0, count, 1, place, every, 0, cells, masks, count, cells)
+            _combine(coefficients, terms, labels, place, every, cells, masks, count, mask)
             for head in range(heads):
                 node, of_head = (first + begin) * heads + head, first * heads + head
                 multiply(
@@ -115,7 +144,7 @@ def _backward(  # type: ignore[no-untyped-def]
                 if grad_coefficients.size > 0:
                     for cell in range(cells):
                         product[cell] = score[cell] * change[cell]
-                    dot_rows(terms, product, sums, place, every, 0, 0, 0, 1, count, cells)
+                    _gather(terms, labels, product, place, every, cells, count, sums)
                     shared = 0 if masks == 1 else head * count
                     for term in range(count):
                         grad_coefficients[shared + term] += sums[term]
@@ -148,12 +177,12 @@ def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, 
         k (torch.Tensor): Keys, :obj:`[N, H, m]`.
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
         coefficients (torch.Tensor): The coefficients of the blocks, :obj:`[H or 1, K]`.
-        terms (torch.Tensor): The entries of the blocks, :obj:`[K, num_pairs]`.
+        terms (torch.Tensor): The entries of the blocks, :obj:`[K, num_pairs]`, or labels, :obj:`[labels, num_pairs]`.
     """
     out, total, size = v.new_empty(v.shape), q.new_empty(q.shape[:2]), q.new_empty(q.shape[:2])
-    arrays, pairs = tuple(map(array_of, (q, k, v, coefficients, terms, out, total, size))), _pairs(ptr)
+    arrays, pairs = tuple(map(array_of, (q, k, v, coefficients, *_split(terms, q), out, total, size))), _pairs(ptr)
     sizes = (q.size(1), q.size(2), v.size(2), *coefficients.shape, _TILE)
-    work = q.size(1) * (q.size(2) + v.size(2) + coefficients.size(1))
+    work = q.size(1) * (q.size(2) + v.size(2) + terms.size(0))
     in_blocks(lambda first, last: _forward(first, last, array_of(ptr), pairs, *arrays, *sizes), pairs, work)
     return out, total, size
 
@@ -165,7 +194,8 @@ def backward(
     denominators, :obj:`[N, H, d + 1]`. Arguments are those of :func:`forward`.
     """
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
-    arrays, pairs = tuple(map(array_of, (q, k, with_ones(v), coefficients, terms, upstream, *grads))), _pairs(ptr)
+    inputs = q, k, with_ones(v), coefficients, *_split(terms, q), upstream, *grads
+    arrays, pairs = tuple(map(array_of, inputs)), _pairs(ptr)
     sizes = (q.size(1), q.size(2), v.size(2), *coefficients.shape, _TILE)
     totals: list[Tensor] = []
 
@@ -174,8 +204,15 @@ def backward(
         totals.append(total)
         _backward(first, last, array_of(ptr), pairs, *arrays, array_of(total), *sizes)
 
-    in_blocks(run, pairs, 2 * q.size(1) * (q.size(2) + v.size(2) + coefficients.size(1)))
+    in_blocks(run, pairs, 2 * q.size(1) * (q.size(2) + v.size(2) + terms.size(0)))
     return [*grads, torch.stack(totals).sum(0)] if learned else grads
+
+
+def _split(terms: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns entries and labels, of which one is empty. The kernels are compiled once for both."""
+    if terms.is_floating_point():
+        return terms, terms.new_empty(0, dtype=torch.int16)
+    return like.new_empty(0), terms
 
 
 def _pairs(ptr: Tensor) -> Array:

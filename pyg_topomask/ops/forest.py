@@ -16,6 +16,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.ops.splitmix import splitmix
+from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import stable_argsort
 
 Indices = NDArray[np.int64]
@@ -139,6 +140,54 @@ class Forest:
         for nodes in reversed(self._rounds):
             distance[nodes] = distance[self.up[nodes]] + span[nodes]
         return distance
+
+    def hops(self, segments: Segments) -> Tensor:
+        r"""Returns the hops between all pairs of nodes of the same graph, by row, in int16, -1 for nodes of different trees.
+
+        Args:
+            segments (Segments): The division of the nodes into graphs of up to 16,384 nodes.
+
+        Returns:
+            torch.Tensor: :obj:`[num_pairs]`.
+        """
+        first, size = self._subtrees
+        graph, position = segments.index.cpu().numpy(), segments.position.cpu().numpy()
+        # The places in preorder, and the depths, of the nodes of each graph.
+        place = np.full((segments.num_graphs, segments.largest), -1, dtype=np.int32)
+        depth = np.zeros(place.shape, dtype=np.int16)
+        place[graph, position], depth[graph, position] = first, self.depth
+        hops = np.empty((self.num_nodes, segments.largest), dtype=np.int16)
+        for level, nodes in enumerate(self._levels):
+            below = (place[graph[nodes]] - first[nodes, None]).view(np.uint32) < size[nodes, None]
+            if level == 0:
+                hops[nodes] = np.where(below, depth[graph[nodes]], -1)
+            else:
+                # Nodes below are one hop closer than to the parent, and all others one hop farther away.
+                above = hops[self.parent[nodes]]
+                hops[nodes] = np.where(above < 0, above, above + 1 - 2 * below.view(np.int8))
+        exists = np.arange(segments.largest) < segments.sizes.cpu().numpy()[graph][:, None]
+        return torch.from_numpy(hops[exists])
+
+    @cached_property
+    def _levels(self) -> list[Indices]:
+        r"""The nodes at each depth, those with the same parent next to each other."""
+        order = np.lexsort((self.parent, self.depth))
+        return np.split(order, np.bincount(self.depth).cumsum()[:-1]) if len(order) > 0 else []
+
+    @property
+    def _subtrees(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+        r"""The place of each node in preorder, in which subtrees are contiguous, and the number of nodes of its subtree."""
+        size = np.ones(self.num_nodes, dtype=np.int32)
+        for nodes in self._levels[:0:-1]:
+            np.add.at(size, self.parent[nodes], size[nodes])
+        first = np.zeros(self.num_nodes, dtype=np.int32)
+        for level, nodes in enumerate(self._levels):
+            first[nodes] = size[nodes].cumsum() - size[nodes]
+            if level > 0:
+                parent = self.parent[nodes]
+                _, start, family = np.unique(parent, return_index=True, return_inverse=True)
+                first[nodes] += first[parent] + 1 - first[nodes][start][family]
+        return first, size
 
     def lengths(self, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
         r"""Returns the length of each node's edge to its parent, the smallest one of parallel edges; 0 for roots.

@@ -46,6 +46,16 @@ class ToeplitzStructure(MaskStructure):
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return ToeplitzStructure(self.kind, self.beyond, self.periodic, not self.transposed), tuple(tensors)
 
+    def pairs(self, table: Tensor, shape: Sequence[int]) -> Tensor:
+        r"""Returns the entries of all pairs of points of a grid, :obj:`[H, n, n]`."""
+        axes = [torch.arange(size, device=table.device) for size in shape]
+        offsets = [(axis.unsqueeze(1) - axis).flatten() for axis in axes]
+        if self.periodic:
+            offsets = [(each + size // 2) % size - size // 2 for each, size in zip(offsets, shape, strict=True)]
+        entries = self._kernel(table, offsets).view(-1, *(size for size in shape for _ in range(2)))
+        rows = list(range(1, entries.dim(), 2))
+        return entries.permute(0, *rows, *(axis + 1 for axis in rows)).flatten(1).view(-1, *[math.prod(shape)] * 2)
+
     def transform_sizes(self, table: Tensor, shape: Sequence[int]) -> list[int]:
         r"""Returns the size of the Fourier transform along each dimension of a grid: the size of a periodic grid, and otherwise
         a size with room for all nonzero offsets.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice
 from typing import Any
 
 import torch
@@ -206,23 +205,6 @@ def _rings(x: Tensor, parent: Tensor) -> Iterator[Tensor]:
         below = torch.zeros_like(x).index_add_(0, above, inside.index_select(0, child))
         passed = total.index_select(0, above) - before.index_select(0, child)
         before, inside, total = inside, below, below.index_add(0, child, passed)
-
-
-def distance_terms(x: Tensor, tree: Tensor, parent: Tensor, count: int) -> Iterator[Tensor]:
-    r"""Yields the sums over the nodes at distance 0, 1, ..., :obj:`count - 2` from each node, and over all nodes of its tree
-    that are farther away.
-
-    Args:
-        x (torch.Tensor): The values of the nodes, :obj:`[N, c]`.
-        tree (torch.Tensor): The root of the tree of each node, :obj:`[N]`.
-        parent (torch.Tensor): The parent of each node, itself for roots, :obj:`[N]`.
-        count (int): The number of sums.
-    """
-    rest = _tree_sum(x, tree)
-    for ring in islice(_rings(x, parent), count - 1):
-        yield ring
-        rest = rest - ring
-    yield rest
 
 
 def _sum_rings(local: Tensor, constant: Tensor, x: Tensor, tree: Tensor, parent: Tensor) -> Tensor:

@@ -202,10 +202,8 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
         blocks: Tensor = _blocks_compiled(query, key, dtype, segments)
         return blocks
     pairs = PairLoads(query, key, dtype, 'sums')
-    start = F.pad(segments.sizes[segments.index].cumsum(0), (1, 0))[:-1] - segments.first
-    place = start.index_select(0, pairs.pattern.row) + pairs.pattern.col
     blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
-    return blocks.index_copy_(1, place, pairs.loads.t())
+    return blocks.index_copy_(1, segments.pairs(pairs.pattern.row, pairs.pattern.col), pairs.loads.t())
 
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python

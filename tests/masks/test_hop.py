@@ -55,10 +55,11 @@ def test_heads_start_alike() -> None:
     np.testing.assert_allclose(HopMask(2, 3, 'decay').f.detach().numpy(), [[1.0, 0.5, 0.25, 0.125]] * 2, rtol=1e-6)
 
 
-def test_attention_and_its_gradients_are_those_of_the_dense_mask() -> None:
+@pytest.mark.parametrize('route', ['edges', 'blocks', 'features'])
+def test_attention_and_its_gradients_are_those_of_the_dense_mask(route: str) -> None:
     data, mask = GRAPHS['batch'](), HopMask(2, 2, F.double())
     rings = torch.stack([torch.from_numpy(hop_matrix(torch.eye(3)[hop : hop + 1], data))[0] for hop in range(3)])
-    assert_dense_attention(mask(data), torch.einsum('hk,knm->hnm', mask.raw_f, rings), [mask.raw_f])
+    assert_dense_attention(mask(data), torch.einsum('hk,knm->hnm', mask.raw_f, rings), [mask.raw_f], route=route)
 
 
 def test_weights_of_edges_do_not_count() -> None:

@@ -148,9 +148,28 @@ def test_attention_and_all_its_gradients_are_those_of_the_dense_matrix(kind: str
     mask = random_mask(2, kind, beyond, periodic)
     with torch.no_grad():
         mask.table.abs_()
-    operator, expected = mask(grids(*SHAPES[2])), batch_matrix(mask, SHAPES[2])
-    assert_dense_attention(operator, expected, [mask.table])
-    assert_dense_attention(mask(grids(*SHAPES[2])).T, expected.transpose(1, 2), [mask.table])
+    expected = batch_matrix(mask, SHAPES[2])
+    assert_dense_attention(mask(grids(*SHAPES[2])), expected, [mask.table], route='features')
+    assert_dense_attention(mask(grids(*SHAPES[2])).T, expected.transpose(1, 2), [mask.table], route='features')
+
+
+@pytest.mark.parametrize(('kind', 'beyond', 'periodic'), OPTIONS)
+@pytest.mark.parametrize('dims', SHAPES)
+def test_blocks_look_up_the_entries_of_pairs(dims: int, kind: str, beyond: str, periodic: bool) -> None:
+    mask, data = random_mask(dims, kind, beyond, periodic), grids(*SHAPES[dims])
+    with torch.no_grad():
+        mask.table.abs_()
+    graph = Graph.from_data(data)
+    for window in (2, 1):  # tables of different sizes on the same graph
+        if window == 1:
+            mask = ToeplitzMask(2, dims, kind, 1, beyond, periodic).double()
+        operator = mask(graph)
+        assert operator.blocks is not None
+        assert_dense_attention(operator, batch_matrix(mask, SHAPES[dims]), [mask.table], route='blocks')
+
+
+def test_large_tables_have_no_blocks() -> None:
+    assert ToeplitzMask(1, 3, window=16)(grids((2, 2, 2))).blocks is None
 
 
 @pytest.mark.usefixtures('both_ways')

@@ -10,11 +10,12 @@ from graphs import GRAPHS, ring, undirected
 from linear_masks import inputs
 from oracles import Array, masked_attention, power_series, weight_matrix
 from scipy.linalg import expm
+from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask
+from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, ToeplitzMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes import choice
 from pyg_topomask.ops.routes.choice import choose_route
@@ -24,6 +25,7 @@ combined = importlib.import_module('pyg_topomask.ops.routes.combined')
 
 LAM = 0.6
 ALPHA = np.array([0.5, -0.25, 0.75, 0.5])
+TABLE = np.array([0.5, -0.3, 1.5, 0.7, -0.2])
 
 
 def in_double(mask: Mask) -> Mask:
@@ -68,11 +70,33 @@ def visits_matrix(data: Data) -> Array:
     return frequency @ frequency.T / np.outer(norm, norm)
 
 
+def hop_mask(heads: int = 2) -> Mask:
+    return in_double(HopMask(heads, 2, torch.from_numpy(TABLE[:3])))
+
+
+def hop_matrix(data: Data) -> Array:
+    distance = shortest_path(weight_matrix(data, None), unweighted=True)
+    return np.append(TABLE[:3], 0.0)[np.minimum(distance, 3).astype(int)]
+
+
+def offset_mask(heads: int = 2) -> Mask:
+    return in_double(ToeplitzMask(heads, 1, window=2, beyond='zero', initial=torch.from_numpy(TABLE)))
+
+
+def offset_matrix(data: Data) -> Array:
+    size = data.num_nodes
+    graph = np.zeros(size, dtype=int) if data.batch is None else data.batch.numpy()
+    offset = np.subtract.outer(np.arange(size), np.arange(size))
+    return np.where((np.abs(offset) <= 2) & (graph[:, None] == graph), TABLE[np.clip(offset + 2, 0, 4)], 0.0)
+
+
 CASES: dict[str, tuple[Callable[[int], Mask], Callable[[Data], Array]]] = {
     'power_series': (power_mask, power_matrix),
     'heat': (heat_mask, heat_matrix),
     'heat_by_powers': (taylor_mask, taylor_matrix),
     'rwgnk': (visits_mask, visits_matrix),
+    'hop': (hop_mask, hop_matrix),
+    'toeplitz': (offset_mask, offset_matrix),
 }
 
 
@@ -151,6 +175,21 @@ def test_a_batch_is_its_graphs_one_by_one(name: str, form: str) -> None:
         alone = masked_linear_attention(q[nodes], k[nodes], v[nodes], mask(data), 'blocks')
         torch.testing.assert_close(together[nodes], alone, rtol=1e-4, atol=1e-5)
         start = nodes.stop
+
+
+@pytest.mark.parametrize('heads', [1, 2])
+def test_labels_name_the_coefficients_that_add_up(heads: int, form: str) -> None:
+    graph, generator = Graph.from_data(Batch.from_data_list(uneven())), torch.Generator().manual_seed(0)
+    labels = torch.randint(4, (3, graph.segments.num_pairs), generator=generator, dtype=torch.int16)
+    coefficients = torch.rand(heads, 4, generator=generator, dtype=torch.float64, requires_grad=True)
+    leaves, results = [*(tensor.requires_grad_() for tensor in inputs(graph.num_nodes)), coefficients], []
+    ones = torch.stack([(labels == label).sum(0) for label in range(4)]).double()
+    for terms in (labels, ones):
+        out, _ = combined.attend_combined(*leaves[:3], [coefficients], [graph.segments.ptr, terms])
+        grads = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+        results.append([out, *grads, *torch.autograd.grad(grads[0].sin().sum(), leaves[1:])])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected)
 
 
 def test_blocks_are_prepared_once_for_layers_heads_and_steps() -> None:
@@ -251,7 +290,7 @@ def test_rows_below_the_error_of_a_kernel_leave_no_weight(form: str) -> None:
 
 def test_batches_of_small_graphs_take_prepared_blocks() -> None:
     graph = Graph.from_data(Batch.from_data_list([Data(edge_index=ring(23), num_nodes=23) for _ in range(8)]))
-    for make in (heat_mask, taylor_mask, visits_mask):
+    for make in (heat_mask, taylor_mask, visits_mask, offset_mask):
         assert choose_route(make(4)(graph), 16, 16) == 'blocks'
 
 

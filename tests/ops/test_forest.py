@@ -7,6 +7,7 @@ from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 
 from pyg_topomask.ops.forest import Forest
+from pyg_topomask.segments import Segments
 
 
 def path(size: int) -> Tensor:
@@ -53,6 +54,16 @@ def test_depth_tree_and_diameter(name: str) -> None:
     np.testing.assert_array_equal(forest.tree[:, None] == forest.tree, joined)
     np.testing.assert_array_equal(distance[np.arange(size), forest.parent], ~forest.root)
     assert forest.diameter == distance[joined].max(initial=0)
+
+
+@pytest.mark.parametrize('name', FORESTS)
+def test_hops_within_graphs_of_one_or_several_trees(name: str) -> None:
+    edge_index, size = FORESTS[name]
+    edges, batch = torch.cat([edge_index, random_forest(9) + size], dim=1), torch.arange(size + 9) // max(size, 1)
+    batch[size:] = 2  # and an empty graph
+    forest, segments = Forest.from_edges(edges, size + 9), Segments(size + 9, batch.clamp(max=2), 4)
+    expected = hops(edges, size + 9)[segments.index[:, None] == segments.index]
+    np.testing.assert_array_equal(forest.hops(segments), np.where(np.isfinite(expected), expected, -1))
 
 
 @pytest.mark.parametrize('name', FORESTS)

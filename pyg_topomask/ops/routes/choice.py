@@ -26,6 +26,8 @@ _FEW_IN_BLOCKS, _MOST_IN_BLOCKS = 2**24, 2**28
 _MOST_PREPARED = 2**26
 #: How many multiplications with prepared blocks take as long as one of the features route, with Numba and without.
 _DENSE_COMPILED, _DENSE = 7, 4
+#: What looking up the entry of a label takes, in multiplications with prepared blocks.
+_LOOKUP = 8
 #: How many multiplications of their preparation take as long as one of the features route in all passes of a step.
 _SHARED = 3
 #: What a polynomial takes with Numba: a share of the multiplications of other masks, and some for each product of a feature and
@@ -126,7 +128,8 @@ def _of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:
     if tracing:
         return 0.0
     once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
-    return once + segments.num_pairs * (pair + blocks.count) / (_DENSE_COMPILED if _is_compiled(mask) else _DENSE)
+    forming = blocks.count * (_LOOKUP if blocks.labels else 1)
+    return once + segments.num_pairs * (pair + forming) / (_DENSE_COMPILED if _is_compiled(mask) else _DENSE)
 
 
 def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int) -> bool:

@@ -1,4 +1,4 @@
-r"""Attention under a mask whose blocks are combinations of prepared ones, graph by graph."""
+r"""Attention under a mask whose blocks are combinations of prepared ones or functions of labels, graph by graph."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ROWS = 32
 
 
 def _tiles(ptr: Tensor, terms: Tensor, heads: int) -> Iterator[tuple[slice, slice, Tensor]]:
-    r"""Yields rows of a graph, all nodes of the graph, and the terms of their pairs, :obj:`[K, rows * n]`."""
+    r"""Yields rows of a graph, all nodes of the graph, and the terms or labels of their pairs, :obj:`[count, rows * n]`."""
     bounds, size = ptr.tolist(), _TILE * torch.get_num_threads()
     entry = 0
     for start, stop in pairwise(bounds):
@@ -46,7 +46,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     total, size = torch.empty_like(value), q.new_empty(query.shape[:2])
     for rows, graph, tile in _tiles(ptr, terms, q.size(1)):
         weight = query[:, rows] @ key[:, graph].transpose(1, 2)
-        weight *= (coefficients @ tile).view(-1, *weight.shape[1:])
+        weight *= _entries(coefficients, tile).view(-1, *weight.shape[1:])
         total[:, rows] = weight @ value[:, graph]
         size[:, rows] = total[:, rows, -1] if known_positive(weight) else weight.abs_().sum(-1)
     out, denominator = total.transpose(0, 1).split([v.size(2), 1], dim=-1)
@@ -73,8 +73,8 @@ def _backward(
         grad_weight = gradient[:, rows] @ value[:, graph].transpose(1, 2)
         if learnable:
             product = (score * grad_weight).flatten(1)
-            grad_coefficients.addmm_(product if coefficients.size(0) > 1 else product.sum(0, keepdim=True), tile.t())
-        mask = (coefficients @ tile).view(-1, *score.shape[1:])
+            _add_gradient(grad_coefficients, product if coefficients.size(0) > 1 else product.sum(0, keepdim=True), tile)
+        mask = _entries(coefficients, tile).view(-1, *score.shape[1:])
         weight, grad_score = score.mul_(mask), grad_weight.mul_(mask)
         grad_query[:, rows] = grad_score @ key[:, graph]
         grad_key[:, graph] += grad_score.transpose(1, 2) @ query[:, rows]
@@ -85,7 +85,23 @@ def _backward(
 def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
     (coefficients,), (ptr, terms) = inputs.tensors, inputs.constants
     pattern, _ = all_pairs(Segments.from_ptr(ptr, inputs.q.size(0)))
-    return attend_at(pattern, coefficients @ terms, inputs, inverse)
+    return attend_at(pattern, _entries(coefficients, terms), inputs, inverse)
+
+
+def _entries(coefficients: Tensor, terms: Tensor) -> Tensor:
+    r"""Returns the entries of the mask, :obj:`[H or 1, pairs]`."""
+    if terms.is_floating_point():
+        return coefficients @ terms
+    return torch.stack([coefficients.index_select(1, label) for label in terms.long()]).sum(0)
+
+
+def _add_gradient(total: Tensor, grad: Tensor, terms: Tensor) -> None:
+    r"""Adds the gradients of coefficients, given those of entries, :obj:`[H or 1, pairs]`."""
+    if terms.is_floating_point():
+        total.addmm_(grad, terms.t())
+    else:
+        for label in terms.long():
+            total.index_add_(1, label, grad)
 
 
 attend_combined = attention_op('attend_combined', _forward, _backward, _plain)
