@@ -45,8 +45,9 @@ BENCHMARKS = {
     'hot_paths': Benchmark('hot_paths', 'hot paths compared with plain versions of them', ('hot_paths',)),
     'before_after': Benchmark('before_after', 'hot paths compared with those of an earlier commit', ('before_after',)),
     'toeplitz': Benchmark('toeplitz', 'Toeplitz masks compared with dense masks and bare Fourier transforms', ('toeplitz',)),
-    'tree': Benchmark(
-        'tree', 'tree masks compared with a sparse product, and as trees grow', ('tree', 'tree_distance', 'tree_batches')
+    'tree': Benchmark('tree', 'tree masks compared with a sparse product, and as trees grow', ('tree', 'tree_distance')),
+    'distance_batches': Benchmark(
+        'distance_batches', 'masks of distances and offsets on batches of small graphs', ('distance_batches',)
     ),
     'heat': Benchmark('heat', 'heat kernels compared with expm_multiply', ('heat',)),
     'scale': Benchmark('scale', 'the largest graph of each attention in 2, 4 and 8 GiB', ('scale',)),

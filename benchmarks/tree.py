@@ -9,14 +9,11 @@ from pathlib import Path
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
-from torch_geometric.nn import GATConv
 
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import AdjacencyMask
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops.sparse_matmul import multiply
 
 __all__ = ['run']
@@ -45,17 +42,8 @@ def run(quick: bool, folder: Path) -> None:
         'the method that TreeMask chooses. "rings" is left out beyond 4,096 distances.'
     )
     write_table('tree_distance', 'Tree masks, any function of the distance', note, rows, folder)
-    rows = [row for size, count in BATCHES.items() for row in _batch_rows(size, 2 if quick else count, quick)]
-    note = (
-        'A training step (forward and backward) of attention under TreeMask, 64 channels, 4 heads, on batches of random '
-        'recursive trees, on a graph that was used before and on a new one. The route "features" multiplies by the mask. The '
-        'route "auto" chooses blocks of distances, which it prepares once per graph, where they cost less.'
-    )
-    write_table('tree_batches', 'Tree masks, on batches of small trees', note, rows, folder)
 
 
-#: Trees of a batch by their number of nodes.
-BATCHES = {23: 128, 100: 32, 400: 16}
 SIZES = (1_000, 4_000, 16_000, 64_000, 256_000)
 
 
@@ -176,40 +164,3 @@ def _distance_rows(name: str, sizes: tuple[int, ...], quick: bool) -> list[dict[
             )
         before = seconds
     return rows
-
-
-def _batch_rows(size: int, count: int, quick: bool) -> list[dict[str, object]]:
-    edge_index = _recursive(size)
-    both = torch.cat([edge_index, edge_index.flip(0)], dim=1)
-    batch = Batch.from_data_list([Data(edge_index=both, num_nodes=size)] * count)
-    used = Graph.from_data(batch)
-    x = torch.randn(batch.num_nodes, 64, generator=_generator(), requires_grad=True)
-    steps: dict[str, Callable[[bool], object]] = {}
-    convolution = GATConv(64, 16, 4)
-    steps['GATConv'] = lambda new: convolution(x, batch.edge_index).sum().backward()
-    for name, options in (('exp', {}), ('distance up to 4', {'max_distance': 4}), ('distance up to 16', {'max_distance': 16})):
-        for route in ('auto', 'features'):
-            layer = MaskedLinearAttention(64, 4, TreeMask(4, name.split()[0], **options), route=route)  # type: ignore[arg-type]
-            steps[f'{name}, {route}'] = partial(_step, layer, x, batch, used)
-    seconds = [
-        interleaved_medians({name: partial(step, new) for name, step in steps.items()}, 1 if quick else 5)
-        for new in (False, True)
-    ]
-    return [
-        {
-            'trees': count,
-            'nodes of each': size,
-            'layer': name,
-            **{
-                f'{kind}, {unit}': time[name] * 1e3 if unit == 'ms' else time[name] / time['GATConv']
-                for kind, time in zip(('graph used before', 'new graph'), seconds, strict=True)
-                for unit in ('ms', '/ GATConv')
-            },
-        }
-        for name in steps
-    ]
-
-
-def _step(layer: MaskedLinearAttention, x: Tensor, batch: Batch, used: Graph, new: bool) -> None:
-    out: Tensor = layer(x, graph=Graph.from_data(batch) if new else used)
-    out.sum().backward()

@@ -20,6 +20,7 @@ from pyg_topomask.masks.initial_series import decaying, nested_balls, one_hop_pe
 from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.masks.power_entries import count_within
 from pyg_topomask.operators import MaskOperator
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -168,18 +169,25 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
         )
 
     pattern = SparsePattern(*tensors)
-    size, count = pattern.num_rows, count_within(pattern, max_hops)
+    count = count_within(pattern, max_hops)
+    if count <= _MOST and uses_numba(pattern.col.device):
+        from pyg_topomask.ops.compiled_hops import count_pairs_within, list_pairs_within
+
+        counts = count_pairs_within(pattern, max_hops)
+        if (count := int(counts.sum())) <= _MOST:
+            start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=count)
+            return start, *list_pairs_within(pattern, max_hops, counts)
     if count > _MOST:
         refuse(count)
-    edges, ring = pattern.to_scipy(), eye_array(size, dtype=bool, format='csr')
+    edges, ring = pattern.to_scipy(), eye_array(pattern.num_rows, dtype=bool, format='csr')
     reached, steps = ring, ring.astype(np.int32)  # of each pair, one more than its distance
     for hops in range(1, max_hops + 1):
         ring = (ring @ edges) > reached
         reached, steps = reached + ring, steps + (hops + 1) * ring.astype(np.int32)
         if reached.nnz > _MOST:
             refuse(reached.nnz)
-    row = np.repeat(np.arange(size), np.diff(steps.indptr))
-    start, visited, length = (torch.from_numpy(array).to(pattern.rowptr) for array in (row, steps.indices, steps.data - 1))
+    row = np.repeat(np.arange(pattern.num_rows), np.diff(steps.indptr))
+    start, visited, length = (torch.from_numpy(array).to(pattern.col) for array in (row, steps.indices, steps.data - 1))
     return start, visited, length
 
 

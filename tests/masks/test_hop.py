@@ -11,11 +11,22 @@ from graphs import GRAPHS, ring, small_digraph
 from oracles import hop_matrix
 from torch_geometric.data import Data
 
+from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, HopMask, PowerSeriesMask
 
 F = torch.tensor([[1.0, -0.5, 0.25], [0.75, 0.0, 0.5]])
 
 
+@pytest.fixture(params=['machine_code', 'products'])
+def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How pairs are listed: by searches in machine code, or by sparse products."""
+    if request.param == 'products':
+        monkeypatch.setattr('pyg_topomask.masks.hop.uses_numba', lambda device: False)
+    else:
+        pytest.importorskip('numba', reason='Numba is not installed')
+
+
+@pytest.mark.usefixtures('form')
 @pytest.mark.parametrize('max_hops', [0, 1, 2, 4])
 @pytest.mark.parametrize('graph', GRAPHS)
 def test_entries_are_f_of_the_distance(graph: str, max_hops: int) -> None:
@@ -23,6 +34,19 @@ def test_entries_are_f_of_the_distance(graph: str, max_hops: int) -> None:
     f = torch.randn(2, max_hops + 1, generator=torch.Generator().manual_seed(max_hops), dtype=torch.float64)
     actual = HopMask(2, max_hops, f)(data).to_dense().detach().numpy()
     np.testing.assert_allclose(actual, hop_matrix(f, data), atol=1e-12)
+
+
+@pytest.mark.usefixtures('form')
+def test_pairs_far_apart_are_listed_in_order() -> None:
+    node = torch.arange(5_000)
+    edges = torch.cat([torch.stack([node, (node + step) % 5_000]) for step in (2_500, 3_000)], dim=1)
+    state = HopMask(max_hops=2).prepare(Graph.from_tensors(edges, 5_000))
+    offset = (state.start - state.visited).long().remainder(5_000)  # paths end at the row
+    hops = {0: 0, 2_500: 1, 3_000: 1, 500: 2, 1_000: 2}  # twice 2,500 returns
+    assert [hops[step] for step in offset.tolist()] == state.length.tolist()
+    key = state.start.long() * 5_000 + state.visited
+    assert (key.diff() > 0).all()
+    assert key.numel() == 5 * 5_000
 
 
 def test_one_f_serves_all_heads() -> None:
@@ -90,7 +114,7 @@ def test_pairs_that_are_too_many_are_never_begun() -> None:
     star = torch.stack([leaves, torch.zeros_like(leaves)])
     data = Data(edge_index=torch.cat([star, star.flip(0)], 1), num_nodes=20_000)
     refused = pytest.raises(ValueError, match=r'^max_hops: got 2 hops .*400,000,000 pairs')
-    with mock.patch('pyg_topomask.masks.hop.eye_array', None), refused:  # cannot be called
+    with mock.patch('pyg_topomask.masks.hop.uses_numba', None), mock.patch('pyg_topomask.masks.hop.eye_array', None), refused:
         HopMask(max_hops=2)(data)
 
 
@@ -102,6 +126,7 @@ def test_hubs_in_the_sample_do_not_count_as_typical(hub: int) -> None:
     assert HopMask(max_hops=1)(data).entries().pattern.nnz == 80_000 + 2 * 79_999
 
 
+@pytest.mark.usefixtures('form')
 def test_pairs_beyond_the_estimate_are_refused() -> None:
     data = Data(edge_index=ring(9), num_nodes=9)
     with (

@@ -14,7 +14,7 @@ from torch_geometric.data import Batch, Data
 
 import pyg_topomask
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask
+from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, numba_backend
 from pyg_topomask.ops.topk.dispatch import topk_inner_product
 from pyg_topomask.walks.features import PairLoads, blocks_of_sums
@@ -24,6 +24,7 @@ pytest.importorskip('numba', reason='Numba is not installed')
 MODULES = [
     f'pyg_topomask.{name}'
     for name in (
+        'masks.hop',
         'ops.masked_softmax_attention',
         'ops.polynomial',
         'ops.routes.combined',
@@ -60,6 +61,7 @@ CASES: dict[str, tuple[Callable[[], Mask], str]] = {
     'low rank': (lambda: SinDegreeMask(3), 'low_rank'),
     'blocks': (lambda: PowerSeriesMask(3, order=5, positive=False), 'blocks'),
     'blocks of walks': (lambda: RWGNKMask(3), 'blocks'),
+    'blocks of labels': (lambda: HopMask(3, 4, torch.tensor([0.5, -0.25, 1.0, 0.5, 0.25])), 'blocks'),
     'edges': (lambda: GRFMask(3), 'edges'),
     'powers': (lambda: PowerSeriesMask(3, order=4, positive=False), 'features'),
     'no power': (lambda: PowerSeriesMask(1, order=0), 'features'),
