@@ -173,5 +173,8 @@ def _check_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> None
 
 
 def _pointers(sorted_index: Tensor, size: int) -> Tensor:
+    if sorted_index.device.type == 'cpu' and not torch.compiler.is_compiling():
+        counts = torch.bincount(sorted_index, minlength=size)
+        return torch.nn.functional.pad(counts.cumsum(0, dtype=sorted_index.dtype), (1, 0))
     each = torch.arange(size + 1, device=sorted_index.device, dtype=sorted_index.dtype)
     return torch.searchsorted(sorted_index, each, out_int32=sorted_index.dtype == torch.int32)

@@ -76,8 +76,8 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
 def count_pairs_within(pattern: SparsePattern, max_hops: int) -> Tensor:
     r"""Returns the number of nodes within :obj:`max_hops` edges of each node, :obj:`[N]`."""
     counts = torch.empty(pattern.num_rows, dtype=torch.long)
-    arrays = array_of(pattern.rowptr), array_of(pattern.col), max_hops, array_of(counts)
-    in_blocks(lambda first, last: _count(first, last, *arrays), arrays[0], 2**max_hops)
+    rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, array_of(counts))
+    in_blocks(lambda first, last: _count(first, last, rowptr, *arrays), rowptr, 2**max_hops)
     return counts
 
 
@@ -91,6 +91,6 @@ def list_pairs_within(pattern: SparsePattern, max_hops: int, counts: Tensor) -> 
     """
     ends = counts.cumsum(0)
     visited, length = (pattern.col.new_empty(int(counts.sum())) for _ in range(2))
-    arrays = array_of(pattern.rowptr), array_of(pattern.col), max_hops, *map(array_of, (ends, visited, length))
-    in_blocks(lambda first, last: _list(first, last, *arrays), arrays[0], 2**max_hops)
+    rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, *map(array_of, (ends, visited, length)))
+    in_blocks(lambda first, last: _list(first, last, rowptr, *arrays), rowptr, 2**max_hops)
     return visited, length
