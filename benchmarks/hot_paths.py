@@ -14,7 +14,7 @@ from torch_geometric.utils import to_dense_adj, to_dense_batch
 from benchmarks.graphs import random_graph
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, HeatKernelMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
+from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, topk_inner_product
 from pyg_topomask.ops.normalize import with_ones
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
@@ -38,7 +38,6 @@ def run(quick: bool, folder: Path) -> None:
         'low rank': ('sin-degree mask, forward and backward', *_low_rank(50_000 // scale)),
         'blocks': ('power series on small graphs, forward and backward', *_blocks(1_000 // scale)),
         'series': ('power series, forward and backward', *_series(50_000 // scale)),
-        'products': ('heat kernel, products kept, forward and backward', *_products(10_000 // scale)),
         'toeplitz': ('Toeplitz product, forward and backward', *_toeplitz(200 // scale)),
         'tree': ('exp-affine tree mask, forward and backward', *_tree(100_000 // scale)),
         'search': ('top-10 inner products', *_search(10_000 // scale)),
@@ -61,9 +60,9 @@ def run(quick: bool, folder: Path) -> None:
         f'heads, {FEATURES} features and channels, float32. Walks: a sampler in int64 and torch.unique; edges: scores and '
         f'weighted values gathered along the edges, added up by index_add; low rank: an einsum over the nodes for each of the '
         f'two factors; blocks: a batch of graphs of {SMALL.start} to {SMALL.stop - 1} nodes, padded, and powers of dense '
-        f'matrices; series: torch sparse products one after the other, every power kept; products: the features route, which '
-        f'multiplies again; Toeplitz: one padded Fourier transform of all columns; tree: a pass over the levels of a random '
-        f'recursive tree; search: all scores, then topk; k-MIP: gathered keys and values, softmax.'
+        f'matrices; series: torch sparse products one after the other, every power kept; Toeplitz: one padded Fourier '
+        f'transform of all columns; tree: a pass over the levels of a random recursive tree; search: all scores, then topk; '
+        f'k-MIP: gathered keys and values, softmax.'
     )
     write_table('hot_paths', 'Hot paths against plain versions', note, rows, folder)
 
@@ -113,13 +112,6 @@ def _edges(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
         return total / torch.zeros_like(score[:size]).index_add(0, row, score).unsqueeze(-1)
 
     return _compared(plain, lambda: masked_linear_attention(q, k, v, mask, 'edges'), q, k, v)
-
-
-def _products(size: int) -> tuple[Callable[[], object], Callable[[], object]]:
-    q, k, v = _inputs(size)
-    mask = HeatKernelMask(HEADS)(Graph.from_tensors(random_graph(size, 5 * DEGREE), size))
-    features, products = (partial(masked_linear_attention, q, k, v, mask, route) for route in ('features', 'products'))
-    return _compared(features, products, q, k, v)
 
 
 def _low_rank(size: int) -> tuple[Callable[[], object], Callable[[], object]]:

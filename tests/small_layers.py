@@ -39,7 +39,6 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'favor': lambda: linear(feature_map='favor'),
     'adjacency': lambda: linear(AdjacencyMask(2)),
     'power_series': lambda: linear(PowerSeriesMask(2)),
-    'products': lambda: linear(PowerSeriesMask(2), route='products'),
     'blocks': lambda: linear(PowerSeriesMask(2) * SinDegreeMask(2), route='blocks'),
     'heat_kernel': lambda: linear(HeatKernelMask(2)),
     'toeplitz': lambda: linear(ToeplitzMask(2, 1)),

@@ -156,7 +156,7 @@ def test_masked_linear_attention(mask: str, graph: Graph) -> None:
     train(MaskedLinearAttention(CHANNELS, HEADS, mask_module, 'elu'), graph)
 
 
-@pytest.mark.parametrize('route', ['features', 'products', 'edges'])
+@pytest.mark.parametrize('route', ['features', 'edges'])
 def test_grf_attention(route: str, graph: Graph) -> None:
     train(GRFAttention(CHANNELS, HEADS, **WALKS, feature_map='favor', route=route, resample='forward'), graph)
 

@@ -9,7 +9,6 @@ from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import is_transforming
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
@@ -18,7 +17,6 @@ from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
-from pyg_topomask.ops.routes.products import attend_products
 from pyg_topomask.ops.scaling import balanced
 from pyg_topomask.segments import Segments
 
@@ -43,7 +41,7 @@ def masked_linear_attention(
 
     The :math:`N \times N` matrix is not formed, except by the route :obj:`"blocks"` on small graphs. Memory is
     :math:`O(N H (m + d))` plus the tensors of the mask. This includes the backward pass, which recomputes intermediate results.
-    Only the route :obj:`"products"` stores them. Sums are accumulated at least in float32, also under autocast. A row with zero
+    Sums are accumulated at least in float32, also under autocast. A row with zero
     weights has output 0 and gradient 0. Second and higher derivatives are supported. They take :math:`O(N H m d)` memory, or
     one number per entry of the mask and head.
 
@@ -53,12 +51,9 @@ def masked_linear_attention(
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
         mask (MaskOperator): The bound mask, :math:`H \times N \times N`.
         route (str): One of :obj:`"auto"`; :obj:`"features"`, which multiplies one slice of features by the mask at a time;
-            :obj:`"products"`, which multiplies all features at once, stores these :math:`O(N H m d)` numbers for the backward
-            pass, and trains power series and heat kernels in about two thirds of the time; :obj:`"blocks"`, which forms the
-            mask of each graph, for batches of small graphs; :obj:`"edges"`, which computes scores at the entries of a sparse
-            mask; and :obj:`"low_rank"`, which computes sums over each graph for low-rank masks. :obj:`"auto"` never selects
-            :obj:`"products"`.
-            (default: :obj:`"auto"`)
+            :obj:`"blocks"`, which forms the mask of each graph, for batches of small graphs; :obj:`"edges"`, which computes
+            scores at the entries of a sparse mask; and :obj:`"low_rank"`, which computes sums over each graph for low-rank
+            masks. (default: :obj:`"auto"`)
         rows (torch.Tensor, optional): Compute only the outputs of these nodes, :obj:`[R]`; :obj:`q` then contains only their
             queries, :obj:`[R, H, m]`. This works for low-rank masks on one graph, with the route :obj:`"low_rank"`.
             (default: :obj:`None`, all nodes)
@@ -90,8 +85,6 @@ def masked_linear_attention(
         attended: Tensor = mask.segments.shard.linear_attention(q, k, v, mask, route)
         return attended
     route = choose_route(mask, q.size(-1), v.size(-1), route)
-    if route == 'products' and is_transforming():  # these keep no products, and vmap takes no sparse ones
-        route = 'features'
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
         q, k, values, scale_v = balanced(q.to(dtype), k.to(dtype), v.to(dtype), mask.segments.maximum)
@@ -131,11 +124,6 @@ def _low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, rows: Tensor 
     return attend_low_rank_batch(q, k, v, factors, constants)[0]
 
 
-def _products(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    out: Tensor = attend_products(q, k, v, mask.product)  # a disabled function of torch.compile has no types
-    return out
-
-
 def _blocks(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     if (blocks := prepared_blocks(mask)) is not None:
         return _combined_blocks(q, k, v, blocks, mask.segments)
@@ -161,7 +149,6 @@ def _features(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
 
 _ATTEND: dict[str, Callable[[Tensor, Tensor, Tensor, MaskOperator], Tensor]] = {
     'edges': _edges,
-    'products': _products,
     'blocks': _blocks,
     'features': _features,
 }

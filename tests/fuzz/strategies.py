@@ -188,7 +188,7 @@ CHOICES: dict[str, Sequence[str]] = {
     'parameterization': ('alpha', 'f'),
     'readout': ('sum', 'mean', 'max', 'mf', 'dm'),
     'resample': ('never', 'forward'),
-    'route': ('features', 'products', 'edges', 'low_rank'),
+    'route': ('features', 'edges', 'low_rank'),
     'sampler': ('iid', 'antithetic', 'repelling'),
     'similarity': ('dot', 'cosine', 'distance'),
     'transition': ('uniform', 'weight'),

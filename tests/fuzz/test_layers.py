@@ -125,7 +125,7 @@ LAYERS = {
             feature_map=MAPS,
             normalization=NORMALIZATIONS,
             asymmetric=st.sampled_from([False, True, 'pairs']),
-            route=st.sampled_from(['auto', 'features', 'products', 'edges']),
+            route=st.sampled_from(['auto', 'features', 'edges']),
         )
     ),
     'GRFSoftmaxAttention': Case(

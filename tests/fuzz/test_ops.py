@@ -195,10 +195,7 @@ def test_attention_is_finite_and_repeatable_and_overwrites_nothing(data: st.Data
     attend: Callable[[], Tensor] = data.draw(
         st.sampled_from(
             [
-                *(
-                    lambda r=route: ops.masked_linear_attention(q, k, v, mask, r)
-                    for route in ('auto', 'features', 'products', 'edges')
-                ),
+                *(lambda r=route: ops.masked_linear_attention(q, k, v, mask, r) for route in ('auto', 'features', 'edges')),
                 lambda: ops.masked_softmax_attention(q, k, v, mask),
                 lambda: attend_softmax(q, k, v, entries())[0],
             ]

@@ -21,7 +21,7 @@ def test_blocks_serve_times_of_very_different_sizes(kind: str, lam: list[float])
     mask = HeatKernelMask(4, kind, times).double()
     q, k, v = (torch.rand(data.num_nodes, 4, 3, dtype=torch.float64) for _ in range(3))
     outputs, gradients = [], []
-    for route in ('blocks', 'products'):
+    for route in ('blocks', 'features'):
         out = masked_linear_attention(q, k, v, mask(data), route=route)
         outputs.append(out)
         gradients.append(torch.autograd.grad((out * v).sum(), mask.raw_lam)[0])
@@ -43,8 +43,8 @@ def test_blocks_keep_small_rows(kind: str) -> None:
         data = Data(edge_index=torch.tensor([[*range(39), 39], [*range(1, 40), 30]]), num_nodes=40)
     mask = HeatKernelMask(8, kind, 1.0 if kind == 'adjacency' else 30.0, tolerance=1e-8)
     q, k, v = torch.rand(3, data.num_nodes, 8, 4)
-    blocks, products = (masked_linear_attention(q, k, v, mask(data), route=route) for route in ('blocks', 'products'))
-    torch.testing.assert_close(blocks, products, rtol=1e-3, atol=1e-3)
+    blocks, features = (masked_linear_attention(q, k, v, mask(data), route=route) for route in ('blocks', 'features'))
+    torch.testing.assert_close(blocks, features, rtol=1e-3, atol=1e-3)
     assert float(blocks.detach().max()) < 1.001
 
 

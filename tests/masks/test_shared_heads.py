@@ -29,14 +29,13 @@ MASKS: dict[str, Callable[[], Mask]] = {
     'tree': masks.TreeMask,
     'tree distance': lambda: masks.TreeMask(kind='distance'),
 }
-ROUTES = ('features', 'products', 'edges', 'low_rank')
+ROUTES = ('features', 'edges', 'low_rank')
 
 
 def offered(mask: Mask, graph: Graph) -> list[str]:
     operator = mask(graph)
     available = {
         'features': True,
-        'products': True,
         'edges': operator.entries is not None,
         'low_rank': operator.low_rank is not None,
     }

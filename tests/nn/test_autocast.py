@@ -58,7 +58,6 @@ LAYERS: dict[str, Callable[[], Module]] = {
 #: Those that sum along the edges alone, of which the hub of a star has as many as there are nodes.
 ALONG_EDGES: dict[str, Callable[[], Module]] = {
     'adjacency_edges': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='edges'),
-    'adjacency_products': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='products'),
     'adjacency_features': lambda: MaskedLinearAttention(CHANNELS, HEADS, AdjacencyMask(), feature_map='elu', route='features'),
     'adjacency_softmax': lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, AdjacencyMask()),
     'gated_gcn': LAYERS['gated_gcn'],
@@ -160,7 +159,7 @@ def test_a_backward_pass_within_autocast_is_one_outside(name: str, dtype: torch.
 @pytest.mark.parametrize('kind', ['exp', 'distance'])
 def test_a_backward_pass_of_trees_within_autocast(kind: str, dtype: torch.dtype) -> None:
     data = AddForest()(Data(edge_index=star(SMALL), num_nodes=SMALL))
-    layer = MaskedLinearAttention(CHANNELS, HEADS, TreeMask(HEADS, kind=kind), route='products')
+    layer = MaskedLinearAttention(CHANNELS, HEADS, TreeMask(HEADS, kind=kind), route='features')
     x = torch.randn(SMALL, CHANNELS, requires_grad=True)
     with torch.autocast('cpu', dtype):
         total = layer(x, graph=data).float().square().mean()

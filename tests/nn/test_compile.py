@@ -126,9 +126,8 @@ WHOLE = {
 }
 
 #: What depends on numbers, as the number of terms of a series, the size of a Fourier transform or walks drawn anew, breaks
-#: the graph before the combine step; the products route is none of its custom operators.
+#: the graph before the combine step.
 IN_PARTS = {
-    'products': Case(lambda: linear(PowerSeriesMask(HEADS), route='products')),
     'heat_kernel': Case(lambda: linear(HeatKernelMask(HEADS))),
     'toeplitz': Case(lambda: ToeplitzAttention(CHANNELS, HEADS)),
     'toeplitz_transposed': Case(lambda: linear(ToeplitzMask(HEADS, 1, window=3, initial=torch.arange(7.0), periodic=True).T)),
@@ -161,7 +160,7 @@ OF_A_KIND = {
         'sin_degree',
         'gkat',
     ),
-    *('products', 'toeplitz_transposed', 'tree_distances', 'interlacer', 'vivit'),
+    *('toeplitz_transposed', 'tree_distances', 'interlacer', 'vivit'),
 }
 
 

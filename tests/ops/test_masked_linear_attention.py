@@ -20,8 +20,8 @@ from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 
-ROUTES = ('features', 'products', 'blocks', 'edges', 'low_rank')
-EVERY_MASK = ('features', 'products', 'blocks')
+ROUTES = ('features', 'blocks', 'edges', 'low_rank')
+EVERY_MASK = ('features', 'blocks')
 
 
 def offered(mask: MaskOperator) -> list[str]:
@@ -61,7 +61,7 @@ def test_random_shapes(num_nodes: int, num_edges: int, heads: int, features: int
     q, k, v = inputs(num_nodes, heads, features, channels)
     matrix = mask.to_dense().detach().numpy()
     expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), matrix)
-    for route in ('features', 'products', 'edges'):
+    for route in ('features', 'edges'):
         out = masked_linear_attention(q, k, v, mask, route).detach().numpy()
         np.testing.assert_allclose(out, expected, rtol=1e-8, atol=1e-8, err_msg=route)
 
@@ -70,7 +70,6 @@ def test_random_shapes(num_nodes: int, num_edges: int, heads: int, features: int
     ('mask', 'route'),
     [
         (AdjacencyMask(), 'features'),
-        (AdjacencyMask(), 'products'),
         (AdjacencyMask(), 'blocks'),
         (AdjacencyMask(), 'edges'),
         (PackingMask(), 'low_rank'),
@@ -284,7 +283,7 @@ def test_all_queries_zero(route: str) -> None:
     assert not q.grad.any()
 
 
-@pytest.mark.parametrize('route', ['features', 'products', 'edges'])
+@pytest.mark.parametrize('route', ['features', 'edges'])
 def test_rows_of_a_mask_that_are_zero_give_zero(route: str) -> None:
     mask = AdjacencyMask(2, self_loop=None, flow='target_to_source').double()(small_digraph())
     out = masked_linear_attention(*inputs(6), mask, route)
@@ -292,7 +291,7 @@ def test_rows_of_a_mask_that_are_zero_give_zero(route: str) -> None:
     assert out[:5].any(-1).all()
 
 
-@pytest.mark.parametrize('route', ['features', 'products', 'edges'])
+@pytest.mark.parametrize('route', ['features', 'edges'])
 def test_negative_modulation_keeps_the_sign(route: str) -> None:
     data = small_graph()
     q, k, v = inputs(6)
@@ -304,7 +303,7 @@ def test_negative_modulation_keeps_the_sign(route: str) -> None:
     torch.testing.assert_close(out, masked_linear_attention(q, k, v, mask(data), route))
 
 
-@pytest.mark.parametrize('route', ['features', 'products', 'edges'])
+@pytest.mark.parametrize('route', ['features', 'edges'])
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
 def test_signed_weights_stay_finite(route: str, dtype: torch.dtype) -> None:
     data = small_graph()

@@ -39,7 +39,7 @@ def test_route_follows_the_cost() -> None:
     assert choose_route(bound(GRFMask(num_walks=2), 1000), 16, 16) == 'edges'
     assert choose_route(bound(GRFMask(num_walks=64, p_halt=0.0, max_walk_length=32), 200), 1, 1) == 'features'
     assert choose_route(bound(AdjacencyMask() + AdjacencyMask()), 16, 16) == 'edges'
-    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'products', 'blocks', 'edges'))
+    assert all(choose_route(bound(GRFMask()), 4, 4, route) == route for route in ('features', 'blocks', 'edges'))
     assert choose_route(bound(HeatKernelMask(), 40), 16, 16) == 'blocks'
     batch = Graph.from_data(Batch.from_data_list([Data(num_nodes=20)] * 3))
     assert choose_route(PackingMask()(batch), 16, 16) == 'low_rank'

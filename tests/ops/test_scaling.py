@@ -22,7 +22,7 @@ SIZES, CHANNELS = (5, 4), 3
 SCALES = [(1e30, 1e30, 1e30), (1e-30, 1e-30, 1e-30), (1e30, 1e-30, 1.0), (1e-30, 1e30, 1e30), (1e13, 1e13, 1e13)]
 MASKS = {
     'features': (AdjacencyMask, 'features'),
-    'products': (PowerSeriesMask, 'products'),
+    'series': (PowerSeriesMask, 'features'),
     'blocks': (lambda: HeatKernelMask(kind='adjacency'), 'blocks'),
     'edges': (GRFMask, 'edges'),
     'low_rank': (PackingMask, 'low_rank'),

@@ -36,12 +36,12 @@ def path(num_nodes: int) -> Tensor:
 
 
 MASKS: dict[str, tuple[Callable[[], Mask], str]] = {
-    'packing': (PackingMask, 'low_rank blocks features products'),
+    'packing': (PackingMask, 'low_rank blocks features'),
     'sin_degree': (lambda: SinDegreeMask(2), 'low_rank blocks features'),
     'grf': (lambda: GRFMask(2), 'edges blocks features'),
     'asymmetric_grf': (lambda: GRFMask(2, asymmetric=True), 'edges features'),
     'adjacency': (lambda: AdjacencyMask(2), 'edges blocks features'),
-    'power_series': (lambda: PowerSeriesMask(2), 'blocks features products'),
+    'power_series': (lambda: PowerSeriesMask(2), 'blocks features'),
     'heat_kernel': (lambda: HeatKernelMask(2), 'blocks features'),
     'rwgnk': (lambda: RWGNKMask(2), 'auto features'),
     'toeplitz': (lambda: ToeplitzMask(2, 1), 'blocks features'),

@@ -13,7 +13,7 @@ from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 
-ROUTES = ('auto', 'features', 'products', 'blocks', 'edges', 'low_rank')
+ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
 
 # The sizes bound memory. The factors were measured on one core of a CPU: python -m benchmarks hot_paths layers
 #: Entries in all heads up to which the edges route is chosen: its gradients take some ten numbers for each.
@@ -88,7 +88,7 @@ def prepared_blocks(mask: MaskOperator) -> Blocks | None:
 
 
 def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
-    offered = {'features', 'products', 'blocks'}
+    offered = {'features', 'blocks'}
     if mask.entries is not None:
         offered.add('edges')
     if mask.low_rank is not None:
