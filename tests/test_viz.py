@@ -112,6 +112,8 @@ def test_large_graph_and_head() -> None:
         head=1,
     )
     np.testing.assert_allclose(figure.axes[0].images[0].get_array(), np.eye(100))
+    # The features of the second head are exact, and those of the first are not.
+    assert [line.get_ydata().tolist() for axis in figure.axes[2:4] for line in axis.lines[:1]] == [[0.0], [0.0]]
 
 
 def test_inspecting_leaves_the_mask_as_it_was() -> None:

@@ -111,7 +111,7 @@ class ShardedGraph(Shard):
 
         Raises:
             ValueError: In all processes, if in one of them the edges are none of :obj:`num_nodes` nodes, the processes have
-                different graphs, or a process would have no node.
+                different graphs or edges in different orders, or a process would have no node.
 
         Example:
             >>> sharded = ShardedGraph.from_graph(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -347,10 +347,11 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
 
 
 def _fingerprint(edge_index: Tensor, weight: Tensor | None) -> tuple[int, int, int | None]:
+    r"""Returns a hash of the edges and their weights in their order, because each process takes the edges of some places."""
     source, target = edge_index.long()
-    edges = splitmix((source << 32) ^ target)
+    edges = splitmix(splitmix((source << 32) ^ target) + torch.arange(source.numel(), device=source.device))
     return (
         edge_index.size(1),
         int(edges.sum()),
-        None if weight is None else int((edges * weight.float().view(torch.int32)).sum()),
+        None if weight is None else int((edges * weight.detach().double().view(torch.int64)).sum()),
     )

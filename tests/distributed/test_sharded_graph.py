@@ -125,7 +125,9 @@ def test_bytes(results: list[dict[str, Any]]) -> None:
 
 ERRORS = {
     'graphs': 'edge_index, edge_weight: got (130, ',
+    'orders': 'edge_index, edge_weight: got (130, ',
     'weights': 'edge_index, edge_weight: got (130, ',
+    'double_weights': 'edge_index, edge_weight: got (130, ',
     'weights_of_one': 'edge_weight: got None in process 0, torch.float32 in process 1; accepted: the same in all processes',
     'learned_weights': 'edge_weight: got weights that require a gradient',
     'num_nodes': 'num_nodes: got 48 in process 0, 49 in process 1',

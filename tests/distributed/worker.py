@@ -134,7 +134,9 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
 
     return {
         'graphs': lambda: ShardedGraph.from_graph(edge_index + (rank if rank else 0) * (edge_index < 3), NODES),
+        'orders': lambda: ShardedGraph.from_graph(edge_index.flip(1) if rank else edge_index, NODES),
         'weights': lambda: ShardedGraph.from_graph(edge_index, NODES, weight * (1 + rank)),
+        'double_weights': lambda: ShardedGraph.from_graph(edge_index, NODES, weight.double() * (1 + 1e-12 * rank)),
         'weights_of_one': lambda: ShardedGraph.from_parts(edge_index, NODES, weight if rank else None),
         'learned_weights': lambda: ShardedGraph.from_parts(edge_index, NODES, weight.clone().requires_grad_()),
         'num_nodes': lambda: ShardedGraph.from_parts(edge_index, NODES + rank),

@@ -41,6 +41,17 @@ def test_32_bit_edges_of_a_graph_whose_square_overflows_them() -> None:
     assert out[nodes - 1] == nodes - 2
 
 
+def test_entries_are_as_exact_as_the_numbers_of_the_mask() -> None:
+    data = small_digraph()
+    adjacency = torch.zeros(data.num_nodes, data.num_nodes, dtype=torch.float64)
+    adjacency[data.edge_index[1], data.edge_index[0]] = 1.0
+    scale = [adjacency.sum(dim).clamp(min=1).rsqrt() for dim in (1, 0)]
+    expected = scale[0].unsqueeze(1) * adjacency * scale[1] + torch.eye(data.num_nodes)
+    data.edge_weight = None
+    actual = AdjacencyMask(normalization='sym').double()(data).to_dense()[0].detach()
+    torch.testing.assert_close(actual, expected, rtol=1e-12, atol=0)
+
+
 @pytest.mark.parametrize('self_loop', [float('nan'), float('inf')])
 def test_self_loop_that_is_not_finite_is_named(self_loop: float) -> None:
     with pytest.raises(ValueError, match=r'^self_loop: got (nan|inf); accepted'):

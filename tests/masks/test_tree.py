@@ -1,3 +1,4 @@
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -361,6 +362,32 @@ def test_masks_of_different_units_share_a_state() -> None:
         mask = TreeMask(kind='distance', max_distance=8, f=f, unit=unit).double()
         whole = messy().update({'edge_weight': torch.from_numpy(np.rint(messy().edge_weight.numpy() / unit))})
         np.testing.assert_allclose(mask(graph).to_dense().detach().numpy(), distance_matrix(whole, f, True), atol=1e-12)
+
+
+def test_masks_of_other_functions_share_the_distances() -> None:
+    graph = Graph.from_data(GRAPHS['batch']())
+    graph.edge_weight = None
+    x = torch.rand(3, graph.num_nodes, 2, 3, generator=torch.Generator().manual_seed(0))
+    for options in ({}, {'kind': 'distance', 'max_distance': 2}, {'kind': 'distance'}):
+        operator = TreeMask(2, **options)(graph)
+        out, expected = (masked_linear_attention(*x, operator, route) for route in ('blocks', 'features'))
+        torch.testing.assert_close(out, expected)
+
+
+def test_steep_functions_begin_where_they_are_given() -> None:
+    mask = TreeMask(2, a=torch.tensor([-100.0, -25.0]))
+    torch.testing.assert_close(mask.a.detach(), torch.tensor([-100.0, -25.0]))
+    assert mask(GRAPHS['unweighted']()).to_dense().isfinite().all()
+
+
+def test_growth_is_refused_at_the_limit() -> None:
+    size = 12
+    path = Data(edge_index=torch.stack([torch.arange(size - 1), torch.arange(1, size)]), num_nodes=size)
+    limit = math.log(1e-3 / torch.finfo(torch.float32).eps) / 2 / (size - 1)
+    expected = torch.exp(0.99 * limit * (torch.arange(size).view(-1, 1) - torch.arange(size)).abs())
+    torch.testing.assert_close(TreeMask(a=0.99 * limit, learnable=False)(path).to_dense()[0], expected, rtol=1e-3, atol=0)
+    with pytest.raises(ValueError, match=r'^a: got '):
+        TreeMask(a=1.01 * limit, learnable=False)(path)
 
 
 def test_growth_is_refused_where_rounding_would_show() -> None:

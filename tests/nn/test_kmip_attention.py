@@ -204,6 +204,14 @@ def test_random_keys_only_in_training() -> None:
     assert ((dense_coefficients(pairs, alpha, 60) > 0).sum(-1) == 4).all()
 
 
+def test_every_node_of_a_graph_may_be_a_random_key() -> None:
+    data = Batch.from_data_list([Data(edge_index=no_edges(), num_nodes=size) for size in (5, 1, 3)])
+    layer, x = layer_with(k=1, random_fraction=50.0), features(data)
+    _, (pairs, alpha) = layer(x, no_edges(), graph=data, return_attention_weights=True)
+    used = dense_coefficients(pairs, alpha, 9) > 0
+    np.testing.assert_array_equal(used.any(0), data.batch.unsqueeze(1) == data.batch)
+
+
 def test_random_keys_follow_the_generator_and_stay_in_the_graph() -> None:
     data = Batch.from_data_list(uneven_graphs())
     layer, x = layer_with(k=1, random_fraction=4.0), features(data)

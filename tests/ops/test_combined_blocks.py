@@ -264,12 +264,14 @@ def test_operations_without_prepared_blocks_keep_the_others() -> None:
         torch.testing.assert_close(masked_linear_attention(q, k, v, operator), expected)
 
 
-def test_terms_that_cancel_leave_no_weight(form: str) -> None:
-    """The matrix of self-loops alone is the identity."""
+@pytest.mark.parametrize('scale', [1.0, -2.0])
+@pytest.mark.parametrize('weight', [1.0, -1.0])
+def test_terms_that_cancel_leave_no_weight(weight: float, scale: float, form: str) -> None:
+    """The matrix of self-loops alone is the identity, or its negative."""
     nodes = torch.arange(4)
-    graph = Graph.from_tensors(torch.stack([nodes, nodes]), 4)
-    coefficients = torch.tensor([0.3, -0.1, -0.2])
-    mask = PowerSeriesMask(2, order=2, coefficients=coefficients)(graph)
+    graph = Graph.from_tensors(torch.stack([nodes, nodes]), 4, edge_weight=torch.full((4,), weight))
+    coefficients = torch.tensor([0.3, -0.1, -0.2] if weight > 0 else [0.1, 0.3, 0.2])
+    mask = (PowerSeriesMask(2, order=2, coefficients=coefficients, normalization=None) * scale)(graph)
     q, k, v = (tensor.float().requires_grad_() for tensor in inputs(4))
     out = masked_linear_attention(q, k, v, mask, 'blocks')
     assert not out.any()

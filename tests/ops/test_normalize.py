@@ -16,7 +16,9 @@ def test_rows_keep_their_sign() -> None:
     assert inverse(1e-20, 1e-20) == pytest.approx(1e20)
 
 
-@pytest.mark.parametrize(('denominator', 'magnitude'), [(0.0, 0.0), (0.0, 1.0), (EPS, 1.0), (-EPS, 1.0), (1e-40, 1e-40)])
+@pytest.mark.parametrize(
+    ('denominator', 'magnitude'), [(0.0, 0.0), (0.0, 1.0), (EPS, 1.0), (-EPS, 1.0), (8 * EPS, 1.0), (1e-40, 1e-40)]
+)
 def test_rows_without_weight_have_inverse_zero(denominator: float, magnitude: float) -> None:
     assert inverse(denominator, magnitude) == 0.0
 
@@ -24,6 +26,7 @@ def test_rows_without_weight_have_inverse_zero(denominator: float, magnitude: fl
 def test_what_is_lost_to_rounding_is_relative_to_the_magnitude() -> None:
     assert inverse(1e-3, 1.0) == pytest.approx(1e3)
     assert inverse(1e-3, 1e6) == 0.0
+    assert inverse(32 * EPS, 1.0) == 1 / (32 * EPS)
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])

@@ -131,4 +131,5 @@ def test_hash_is_that_of_the_interactions() -> None:
     interactions = hashed(pairs((1, 5), (2, 6)), test=pairs((1, 6)))
     assert hashed(pairs((2, 6), (1, 5)), test=pairs((1, 6))) == interactions
     changed = [hashed(pairs((1, 5), (2, 6)), val=pairs((1, 6))), hashed(pairs((1, 6), (2, 5)), test=pairs((1, 5)))]
-    assert len({interactions, *changed, hashed(pairs((1, 5), (2, 6), (1, 6)))}) == 4
+    changed += [hashed(pairs((1, 5), (2, 6)), test=pairs((2, 5))), hashed(pairs((1, 5), (2, 6)), val=pairs((2, 5)))]
+    assert len({interactions, *changed, hashed(pairs((1, 5), (2, 6), (1, 6)))}) == 6

@@ -192,6 +192,18 @@ def test_empty_folders_are_removed(tmp_path: Path) -> None:
     assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob('*'))] == ['b', 'b/mine']
 
 
+def test_a_result_is_gone_once_training_goes_on(tmp_path: Path) -> None:
+    run = Run(tmp_path, 'seed: 0', 'val_auc')
+    with run.open(run.load(resume=False)):
+        for epoch, seconds in enumerate((1.0, 1.5, 10.0)):
+            run.history.append({'epoch': epoch, 'val_auc': 1.0, 'seconds': seconds})
+            run.save({'model': torch.zeros(1)})
+        run.finish({'test_auc': 0.5}, 1)
+    assert json.loads((tmp_path / 'result.json').read_text())['seconds_per_epoch'] == 1.5
+    with run.open(run.load(resume=True)):
+        assert not (tmp_path / 'result.json').exists()
+
+
 def test_a_result_may_hold_what_is_not_finite(tmp_path: Path) -> None:
     run = Run(tmp_path, 'seed: 0', 'val_auc')
     run.history = [{'epoch': 0, 'seconds': 0.5, 'val_auc': 0.25}]

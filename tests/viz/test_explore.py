@@ -14,7 +14,7 @@ from oracles import power_series, weight_matrix
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import GRFMask, HopMask, MultiHeadMask, PackingMask, PowerSeriesMask, kernel_series
+from pyg_topomask.masks import AdjacencyMask, GRFMask, HopMask, MultiHeadMask, PackingMask, PowerSeriesMask, kernel_series
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.viz import explore
 from pyg_topomask.viz.exploration import walks_for
@@ -97,6 +97,25 @@ def test_estimates_are_those_of_the_mask(asymmetric: bool | str) -> None:
     if key is None:
         key = power_series(weight_matrix(data, 'sym'), np.array(F) * [2.0, -1.0, 1.0]).T
     np.testing.assert_allclose(shown['rows'][0, 0, -1], series @ key, atol=1e-5)
+
+
+def test_rows_without_weight_are_left_out_of_means() -> None:
+    data = Data(edge_index=ring(4), num_nodes=6)
+    (shown,) = content(AdjacencyMask(2, self_loop=None), data)['masks']
+    np.testing.assert_allclose(shown['mean_shares'][:, -1], [[0.0, 1.0, *[0.0] * 8]] * 2, atol=1e-6)
+
+
+def test_reach_is_that_of_the_heads_and_not_of_other_series() -> None:
+    mask, data = GRFMask(heads=2, modulation=torch.tensor([F, [1.0, 0.0, 0.5]]), **SETTINGS), small_graph()
+    (shown,) = content(mask, data, kernels=['heat:0.5'])['masks']
+    np.testing.assert_allclose(shown['reach'], shown['mean_shares'][:2, -1].mean(0), rtol=1e-5)
+    assert shown['guaranteed'] is not None
+
+
+@pytest.mark.parametrize('sampler', ['antithetic', 'repelling'])
+def test_no_number_of_dependent_walks_is_guaranteed(sampler: str) -> None:
+    (shown,) = content(GRFMask(sampler=sampler, **SETTINGS), small_graph())['masks']
+    assert shown['guaranteed'] is None
 
 
 def test_kernels_are_the_series_that_the_hops_hold() -> None:

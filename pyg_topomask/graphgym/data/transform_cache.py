@@ -71,8 +71,8 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     r"""Returns the file for a transformed dataset, or :obj:`None` if the dataset has no folder of processed files.
 
     Its name is a hash of the graphs, of the transforms with all arguments, of the versions of this package and of PyG, of the
-    code of user-defined transforms, and of :obj:`cfg.seed` if transforms of PyG may draw random numbers. Transforms that cannot
-    be hashed, such as lambda functions, have no file, and cause a warning.
+    code of user-defined transforms, and of :obj:`cfg.seed` if transforms that are not of this package may draw random numbers.
+    Transforms that cannot be hashed, such as lambda functions, have no file, and cause a warning.
 
     Args:
         dataset (torch_geometric.data.InMemoryDataset): The dataset, before it is transformed.
@@ -81,10 +81,10 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     folder = Path(dataset.processed_dir)
     if not folder.is_dir():
         return None
-    uses_pyg = any(type(step).__module__.startswith('torch_geometric.') for step in steps_of(transform))
+    seeded = all(type(step).__module__.startswith('pyg_topomask.') for step in steps_of(transform))
     rest = {
         'versions': (pyg_topomask.__version__, torch_geometric.__version__),
-        'seed': cfg.seed if uses_pyg else None,
+        'seed': None if seeded else cfg.seed,
         'graphs': dataset._data.to_dict(),
         'slices': dataset.slices,
         'chosen': dataset._indices,

@@ -232,11 +232,11 @@ def test_use_does_not_change_the_key(tmp_path: Path) -> None:
 
 
 def test_key_and_seed(tmp_path: Path) -> None:
-    keys = {RandomJitter: set(), AddGraphRandomFeatures: set()}
+    keys = {RandomJitter: set(), Noise: set(), AddGraphRandomFeatures: set()}
     for cfg.seed in range(2):
         for transform, files in keys.items():
-            files.add(cache_file(Graphs(tmp_path), transform(1)))
-    assert [len(files) for files in keys.values()] == [2, 1]
+            files.add(cache_file(Graphs(tmp_path), transform() if transform is Noise else transform(1)))
+    assert [len(files) for files in keys.values()] == [2, 2, 1]
 
 
 def test_settings_of_walks_are_in_the_key(tmp_path: Path, configure: Callable[..., None]) -> None:

@@ -102,6 +102,9 @@ def test_compositions() -> None:
     torch.testing.assert_close(dense({'transpose': walks}), series.transpose(1, 2))
     torch.testing.assert_close(dense({'scale': [-2, {'transpose': walks}]}), -2 * series.transpose(1, 2))
     torch.testing.assert_close(dense({'heads': ['Adjacency', walks]}), torch.stack([adjacency[0], series[0]]))
+    parts = [AdjacencyMask(2), GRFMask(2, asymmetric=True), PackingMask(2)]
+    three = build_mask({'heads': ['Adjacency', walks, 'Packing']}, 6)(GRAPH).to_dense()
+    torch.testing.assert_close(three, torch.cat([part(GRAPH).to_dense() for part in parts]))
     torch.manual_seed(0)
     learned = LearnedFeaturesMask(2, 6, 1)(GRAPH).to_dense()
     torch.testing.assert_close(dense({'hadamard': [walks, {'LearnedFeatures': {'num_nodes': 6, 'rank': 1}}]}), series * learned)

@@ -109,6 +109,8 @@ def test_options_of_the_authors_of_kmip(configure: Callable[..., None]) -> None:
     # What is not said is the hidden size, as theirs, and heads are combined by a linear map.
     assert attention.lin_v.out_channels == cfg.gt.dim_hidden * cfg.gt.n_heads
     assert attention.lin_out.out_channels == cfg.gt.dim_hidden
+    configure('gt.layer_type GINE+SparseAttention')
+    assert build()[0].layers[0].attn.lin_q.out_channels == cfg.gt.dim_hidden * cfg.gt.n_heads
 
 
 def test_dropout_is_that_of_coefficients_where_there_are_any(configure: Callable[..., None]) -> None:

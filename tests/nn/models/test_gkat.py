@@ -5,7 +5,7 @@ import inspect
 import numpy as np
 import pytest
 import torch
-from graphs import ring, uneven_graphs, with_features
+from graphs import ring, trailing_empty_graphs, uneven_graphs, with_features
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -55,6 +55,12 @@ def test_readouts(readout: str | None) -> None:
     torch.testing.assert_close(out, alone, rtol=1e-4, atol=1e-4)
     out.square().sum().backward()
     assert all(parameter.grad is not None for parameter in model.parameters())
+
+
+@pytest.mark.parametrize('readout', ['sum', 'max', 'mf'])
+def test_empty_graphs_at_the_end_have_outputs_too(readout: str) -> None:
+    graphs = with_features(trailing_empty_graphs(), 5)
+    assert run(GKAT(5, 4, 3, (2, 1), readout=readout), Batch.from_data_list(graphs)).shape == (len(graphs), 3)
 
 
 def test_sum_mean_and_max_pool_what_the_attention_makes_of_the_nodes() -> None:

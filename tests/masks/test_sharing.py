@@ -1,0 +1,91 @@
+"""Masks that differ in one argument, on a common graph: each gives what it gives on a graph of its own."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+from graphs import undirected
+from torch_geometric.data import Batch, Data
+
+from pyg_topomask.graph import Graph
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    CausalMask,
+    ExpanderMask,
+    GRFMask,
+    HeatKernelMask,
+    HopMask,
+    Mask,
+    PaddingMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    SinDegreeMask,
+    ToeplitzMask,
+    TreeMask,
+)
+from pyg_topomask.ops import masked_linear_attention
+
+ARGUMENTS: dict[type[Mask], list[dict[str, Any]]] = {
+    AdjacencyMask: [{'self_loop': None}, {'normalization': 'sym'}, {'flow': 'target_to_source'}],
+    CausalMask: [{'strict': True}, {'order': 'time'}],
+    ExpanderMask: [{'degree': 2}, {'input_edges': False}, {'seed': 1}, {'flow': 'target_to_source'}],
+    GRFMask: [
+        *({name: value} for name, value in {'num_walks': 8, 'p_halt': 0.2, 'max_walk_length': 2, 'seed': 1}.items()),
+        *({name: value} for name, value in {'stitch': 2, 'sampler': 'antithetic', 'transition': 'weight'}.items()),
+        *({name: value} for name, value in {'normalization': 'rw', 'walk_length': 'poisson:1', 'importance': False}.items()),
+        *({name: value} for name, value in {'independent_ensembles': True, 'flow': 'target_to_source'}.items()),
+    ],
+    HeatKernelMask: [{'kind': 'random_walk_laplacian'}, {'kind': 'adjacency'}, {'tolerance': 1e-2}, {'lam': 3.0}],
+    HopMask: [{'max_hops': 1}, {'max_hops': 3}, {'f': 'decay'}, {'flow': 'target_to_source'}],
+    PaddingMask: [{'valid': 'other'}],
+    PowerSeriesMask: [{'order': 2}, {'normalization': 'rw'}, {'parameterization': 'f'}, {'flow': 'target_to_source'}],
+    RWGNKMask: [
+        *({name: value} for name, value in {'num_walks': 8, 'p_halt': 0.2, 'max_walk_length': 2, 'seed': 1}.items()),
+        *({name: value} for name, value in {'num_walks': None, 'sampler': 'antithetic', 'transition': 'weight'}.items()),
+        *({name: value} for name, value in {'walk_length': 'fixed:2', 'alpha': 0.0, 'independent_ensembles': True}.items()),
+    ],
+    SinDegreeMask: [{'flow': 'target_to_source'}, {'flow': None}, {'degree_attr': 'degree'}],
+    ToeplitzMask: [
+        *({'initial': 'tanh', **changed} for changed in ({'kind': 'distance'}, {'window': 1}, {'periodic': True})),
+        {'initial': 'tanh', 'window': 1, 'beyond': 'zero'},
+    ],
+    TreeMask: [{'a': -0.5}, {'kind': 'distance'}, {'kind': 'distance', 'max_distance': 1}, {'kind': 'distance', 'unit': 0.5}],
+}
+
+
+def graph(directed: bool = True) -> Graph:
+    """Two trees with weights, with all that the masks look up."""
+    graphs = []
+    for size in (6, 4):
+        edges = undirected([(node, (node - 1) // 2) for node in range(1, size)])
+        edges = edges[:, edges[0] > edges[1]] if directed else edges
+        weight = 0.25 * edges.sum(0)
+        node = torch.arange(size)
+        graphs.append(Data(edge_index=edges, edge_weight=weight, num_nodes=size, time=node.flip(0), degree=node))
+        graphs[-1].update({'valid': node > 0, 'other': node < 3, 'grid_shape': torch.tensor([[2, size // 2]])})
+    return Graph.from_data(Batch.from_data_list(graphs))
+
+
+@pytest.mark.filterwarnings('ignore:max_walk_length is')
+@pytest.mark.parametrize(
+    ('kind', 'changed'),
+    [pytest.param(kind, each, id=f'{kind.__name__}-{each}') for kind, changes in ARGUMENTS.items() for each in changes],
+)
+def test_one_argument_makes_a_mask_of_its_own(kind: type[Mask], changed: dict[str, Any]) -> None:
+    base, directed = {'initial': 'tanh'} if kind is ToeplitzMask else {}, kind is not HeatKernelMask
+    shared, results = graph(directed), list[list[torch.Tensor]]()
+    for make in (lambda: shared, lambda: graph(directed)):
+        torch.manual_seed(0)
+        masks = [kind(2, **arguments) for arguments in (base, changed, base)]
+        results.append([number for mask in masks for number in numbers(mask, make)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-6, atol=1e-7)
+
+
+def numbers(mask: Mask, make: Callable[[], Graph]) -> list[torch.Tensor]:
+    """The matrix, and attention through prepared blocks."""
+    operator = mask(make())
+    q, k, v = torch.rand(3, 10, 2, 3, generator=torch.Generator().manual_seed(0))
+    attended = [] if operator.blocks is None else [masked_linear_attention(q, k, v, operator, 'blocks').detach()]
+    return [operator.to_dense().detach(), *attended]
