@@ -37,6 +37,8 @@ Plan = tuple[MaskStructure, Sequence[Tensor]]
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
 # What a node of a ring, of a histogram, of both passes over a tree, and of a pair of nodes takes, in multiplications.
 _RING, _MEMBER, _PASSES, _PAIRS = 10, 80, 30, 8
+# The largest diameter of trees whose nodes may all be compared with each other.
+_DEEPEST = 2**13
 # The largest relative error to which a > 0 may amplify rounding.
 _ACCURACY = 1e-3
 # The largest |b|. Attention divides by exp(b) again, and needs part of the range of float32.
@@ -322,15 +324,16 @@ class TreeMask(LogarithmicMask):
                 structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 1 + min(state.diameter, self.max_distance)
             cost = _RING * state.forest.num_nodes * rings if method == 'rings' else _MEMBER * plan[1].numel()
-            clipped = state.distances.clamp_(max=self.max_distance)
-            blocks = None if self.unit is not None else self._blocks(state, f.index_select(1, clipped))
+            blocks = None
+            if self.unit is None and state.diameter <= _DEEPEST:
+                blocks = self._blocks(state, f.index_select(1, state.distances.clamp_(max=self.max_distance)))
             return self._operator(graph, state, structure, (f, *plan), cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(state, a)
         structure, plan = state.plan('exp', plan_exp)
         blocks = None
-        if graph.edge_weight is None and graph.segments.several:
+        if graph.edge_weight is None and graph.segments.several and state.diameter <= _DEEPEST:
             numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
             exponent = a.to(numbers).unsqueeze(1) * state.distances + b.to(numbers).unsqueeze(1)
             blocks = self._blocks(state, exponent.exp())

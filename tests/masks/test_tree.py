@@ -374,6 +374,14 @@ def test_masks_of_other_functions_share_the_distances() -> None:
         torch.testing.assert_close(out, expected)
 
 
+@pytest.mark.parametrize('kind', ['exp', 'distance'])
+def test_deep_trees_have_no_blocks(kind: str) -> None:
+    size = 2**13 + 2
+    path = Data(edge_index=torch.stack([torch.arange(size - 1), torch.arange(1, size)]), num_nodes=size)
+    batch = Batch.from_data_list([path, Data(edge_index=no_edges(), num_nodes=1)])
+    assert TreeMask(kind=kind)(batch).blocks is None
+
+
 def test_steep_functions_begin_where_they_are_given() -> None:
     mask = TreeMask(2, a=torch.tensor([-100.0, -25.0]))
     torch.testing.assert_close(mask.a.detach(), torch.tensor([-100.0, -25.0]))

@@ -247,6 +247,16 @@ def test_blocks_that_would_hold_too_much_are_not_prepared(monkeypatch: pytest.Mo
         monkeypatch.undo()
 
 
+def test_many_small_graphs_beside_a_large_one_are_not_padded(monkeypatch: pytest.MonkeyPatch, taken: list[int]) -> None:
+    graphs = [Data(edge_index=ring(size) if size > 2 else torch.empty(2, 0).long(), num_nodes=size) for size in [8] + [1] * 20]
+    graph = Graph.from_data(Batch.from_data_list(graphs))
+    q, k, v = inputs(graph.num_nodes)
+    for limit in (100, 200):  # 84 pairs, and 28 nodes padded to rows of 8
+        monkeypatch.setattr(choice, '_MOST_PREPARED', limit)
+        masked_linear_attention(q, k, v, hop_mask(2)(graph), 'blocks')
+        assert len(taken) == (limit == 200)
+
+
 @pytest.mark.parametrize('make', [power_mask, heat_mask, taylor_mask])
 def test_blocks_of_learned_edge_weights_are_not_prepared(make: Callable[[int], Mask]) -> None:
     edges = ring(5)

@@ -84,7 +84,9 @@ def prepared_blocks(mask: MaskOperator) -> Blocks | None:
         return None
     if torch.compiler.is_compiling():
         return mask.blocks if mask.blocks.cache else None
-    return mask.blocks if mask.blocks.count * mask.segments.num_pairs <= _MOST_PREPARED else None
+    # While they are prepared, graphs may be padded to the largest one.
+    prepared, padded = mask.blocks.count * mask.segments.num_pairs, mask.segments.num_nodes * mask.segments.largest
+    return mask.blocks if max(prepared, padded // 2) <= _MOST_PREPARED else None
 
 
 def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
