@@ -163,10 +163,11 @@ def test_gradients_with_a_block_that_heads_share(method: str, transpose: bool) -
 def test_half_precision_is_computed_in_single() -> None:
     pattern, value, _ = sparse(12, symmetric=True)
     c, x = chebyshev_coefficients(torch.tensor([2.0]), 1e-6), torch.randn(12, 1, 3)
-    expected = polynomial_action(c.float(), value.float(), pattern, x, 'chebyshev')
-    out = polynomial_action(c.bfloat16(), value.bfloat16(), pattern, x.bfloat16(), 'chebyshev')
+    c, value, x = c.bfloat16(), value.bfloat16(), x.bfloat16()
+    expected = polynomial_action(c.float(), value.float(), pattern, x.float(), 'chebyshev')
+    out = polynomial_action(c, value, pattern, x, 'chebyshev')
     assert out.dtype == torch.bfloat16
-    torch.testing.assert_close(out.float(), expected, atol=0.05, rtol=0.05)
+    torch.testing.assert_close(out, expected.bfloat16(), atol=1e-6, rtol=torch.finfo(torch.bfloat16).eps)
 
 
 def test_empty_blocks() -> None:
