@@ -183,9 +183,12 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
     reached, steps = ring, ring.astype(np.int32)  # of each pair, one more than its distance
     for hops in range(1, max_hops + 1):
         ring = (ring @ edges) > reached
+        if ring.nnz == 0:
+            break
         reached, steps = reached + ring, steps + (hops + 1) * ring.astype(np.int32)
         if reached.nnz > _MOST:
             refuse(reached.nnz)
+    steps.sort_indices()
     row = np.repeat(np.arange(pattern.num_rows), np.diff(steps.indptr))
     start, visited, length = (torch.from_numpy(array).to(pattern.col) for array in (row, steps.indices, steps.data - 1))
     return start, visited, length

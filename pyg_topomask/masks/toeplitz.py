@@ -222,6 +222,8 @@ class ToeplitzMask(LogarithmicMask):
         def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
             # Label 0 is that of pairs beyond the window, where the mask is 0.
             numbers = torch.arange(1, entries + 1, dtype=torch.int16, device=table.device).view(1, *table.shape[1:])
+            if len(grids) == 2:
+                return structure.pairs(numbers, grids[1].shape[1:]).flatten().repeat(1, grids[1].size(0))
             label, start = numbers.new_empty(1, segments.num_pairs), segments.sizes.square().cumsum(0)
             for nodes in grids[1:]:
                 pairs = structure.pairs(numbers, nodes.shape[1:]).flatten()
@@ -229,7 +231,7 @@ class ToeplitzMask(LogarithmicMask):
                 label[0, first.unsqueeze(1) + torch.arange(pairs.numel(), device=first.device)] = pairs
             return label
 
-        key = 'labels', type(self), self.kind, self.window, self.beyond, self.periodic
+        key = 'labels', self.settings(), self.kind, self.window, self.beyond, self.periodic
         cache: dict[Hashable, Any] = graph.prepared(key, dict)
         return Blocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
 

@@ -54,6 +54,7 @@ def _combine(coefficients, terms, labels, place, every, cells, masks, count, mas
     r"""Writes the entries of the mask at some of all pairs, head by head."""
     if labels.size == 0:
         multiply(coefficients, terms, mask, 0, count, 1, place, every, 0, cells, masks, count, cells)
+        return
     for first in range(place, labels.size, every):
         of_pairs = labels[first : first + cells]
         for head in range(masks):

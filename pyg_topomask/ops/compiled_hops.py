@@ -15,6 +15,8 @@ VECTORS = '8d395281b0be'
 
 # Nodes between the first and the last that are reached, for each that is reached, up to which bits put them in order.
 _APART = 512
+# Hops after which the work for an edge is not estimated to grow further.
+_FEW = 10
 
 
 @compiled
@@ -77,7 +79,7 @@ def count_pairs_within(pattern: SparsePattern, max_hops: int) -> Tensor:
     r"""Returns the number of nodes within :obj:`max_hops` edges of each node, :obj:`[N]`."""
     counts = torch.empty(pattern.num_rows, dtype=torch.long)
     rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, array_of(counts))
-    in_blocks(lambda first, last: _count(first, last, rowptr, *arrays), rowptr, 2**max_hops)
+    in_blocks(lambda first, last: _count(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
     return counts
 
 
@@ -92,5 +94,5 @@ def list_pairs_within(pattern: SparsePattern, max_hops: int, counts: Tensor) -> 
     ends = counts.cumsum(0)
     visited, length = (pattern.col.new_empty(int(counts.sum())) for _ in range(2))
     rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, *map(array_of, (ends, visited, length)))
-    in_blocks(lambda first, last: _list(first, last, rowptr, *arrays), rowptr, 2**max_hops)
+    in_blocks(lambda first, last: _list(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
     return visited, length

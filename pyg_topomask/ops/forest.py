@@ -16,11 +16,13 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.ops.splitmix import splitmix
-from pyg_topomask.segments import Segments
+from pyg_topomask.segments import Segments, by_width
 from pyg_topomask.sparse_pattern import stable_argsort
 
 Indices = NDArray[np.int64]
 
+# Pairs of nodes whose distances are computed at a time.
+_CELLS = 2**20
 # The largest number of nodes of a cycle in an error message.
 _NAMED = 20
 
@@ -145,28 +147,47 @@ class Forest:
         r"""Returns the hops between all pairs of nodes of the same graph, by row, in int16, -1 for nodes of different trees.
 
         Args:
-            segments (Segments): The division of the nodes into graphs of up to 16,384 nodes.
+            segments (Segments): The division of the nodes into graphs of up to 32,767 nodes.
 
         Returns:
             torch.Tensor: :obj:`[num_pairs]`.
         """
+        sizes, graph, position = (x.cpu().numpy() for x in (segments.sizes, segments.index, segments.position))
+        width, hops = sizes[graph], np.empty(segments.num_pairs, dtype=np.int16)
+        for _, graphs in by_width(segments.sizes.cpu().clamp(min=1)):  # padding at most doubles the graphs of a part
+            part = np.full(segments.num_graphs, -1)
+            part[graphs.numpy()] = np.arange(graphs.numel())
+            inside = part[graph] >= 0
+            rows = self._hops(np.flatnonzero(inside), part[graph], position)
+            hops[np.repeat(inside, width)] = rows[np.arange(rows.shape[1]) < width[inside, None]]
+        return torch.from_numpy(hops)
+
+    def _hops(self, nodes: Indices, graph: Indices, position: Indices) -> NDArray[np.int16]:
+        r"""Returns the hops from nodes of some graphs to those of the same graph, padded, :obj:`[nodes, n]`.
+
+        Args:
+            nodes (numpy.ndarray): All nodes of these graphs.
+            graph (numpy.ndarray): The number of each node's graph among them, below 0 for others.
+            position (numpy.ndarray): The position of each node in its graph.
+        """
         first, size = self._subtrees
-        graph, position = segments.index.cpu().numpy(), segments.position.cpu().numpy()
+        shape = graph.max(initial=-1) + 1, position[nodes].max(initial=-1) + 1
         # The places in preorder, and the depths, of the nodes of each graph.
-        place = np.full((segments.num_graphs, segments.largest), -1, dtype=np.int32)
-        depth = np.zeros(place.shape, dtype=np.int16)
-        place[graph, position], depth[graph, position] = first, self.depth
-        hops = np.empty((self.num_nodes, segments.largest), dtype=np.int16)
-        for level, nodes in enumerate(self._levels):
-            below = (place[graph[nodes]] - first[nodes, None]).view(np.uint32) < size[nodes, None]
-            if level == 0:
-                hops[nodes] = np.where(below, depth[graph[nodes]], -1)
-            else:
-                # Nodes below are one hop closer than to the parent, and all others one hop farther away.
-                above = hops[self.parent[nodes]]
-                hops[nodes] = np.where(above < 0, above, above + 1 - 2 * below.view(np.int8))
-        exists = np.arange(segments.largest) < segments.sizes.cpu().numpy()[graph][:, None]
-        return torch.from_numpy(hops[exists])
+        place, depth = np.full(shape, -1, dtype=np.int32), np.zeros(shape, dtype=np.int16)
+        place[graph[nodes], position[nodes]], depth[graph[nodes], position[nodes]] = first[nodes], self.depth[nodes]
+        hops, row = np.empty((len(nodes), shape[1]), dtype=np.int16), np.empty(self.num_nodes, dtype=np.int64)
+        row[nodes] = np.arange(len(nodes))
+        for level, at_depth in enumerate(self._levels):
+            chosen = at_depth[graph[at_depth] >= 0]
+            for some in np.array_split(chosen, 1 + len(chosen) * shape[1] // _CELLS):
+                below = (place[graph[some]] - first[some, None]).view(np.uint32) < size[some, None]
+                if level == 0:
+                    hops[row[some]] = np.where(below, depth[graph[some]], -1)
+                else:
+                    # Nodes below are one hop closer than to the parent, and all others one hop farther away.
+                    above = hops[row[self.parent[some]]]
+                    hops[row[some]] = np.where(above < 0, above, above + 1 - 2 * below.view(np.int8))
+        return hops
 
     @cached_property
     def _levels(self) -> list[Indices]:
@@ -174,7 +195,7 @@ class Forest:
         order = np.lexsort((self.parent, self.depth))
         return np.split(order, np.bincount(self.depth).cumsum()[:-1]) if len(order) > 0 else []
 
-    @property
+    @cached_property
     def _subtrees(self) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
         r"""The place of each node in preorder, in which subtrees are contiguous, and the number of nodes of its subtree."""
         size = np.ones(self.num_nodes, dtype=np.int32)

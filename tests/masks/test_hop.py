@@ -17,10 +17,10 @@ from pyg_topomask.masks import GRFMask, HopMask, PowerSeriesMask
 F = torch.tensor([[1.0, -0.5, 0.25], [0.75, 0.0, 0.5]])
 
 
-@pytest.fixture(params=['machine_code', 'products'])
+@pytest.fixture(params=['machine_code', 'scipy'])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """How pairs are listed: by searches in machine code, or by sparse products."""
-    if request.param == 'products':
+    if request.param == 'scipy':
         monkeypatch.setattr('pyg_topomask.masks.hop.uses_numba', lambda device: False)
     else:
         pytest.importorskip('numba', reason='Numba is not installed')

@@ -107,7 +107,7 @@ def uneven() -> list[Data]:
     return [Data(edge_index=edges.long(), num_nodes=size) for size, edges in sizes_and_edges]
 
 
-@pytest.fixture(params=['machine_code', 'products', 'small_tiles'])
+@pytest.fixture(params=['machine_code', 'torch', 'small_tiles'])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if request.param == 'machine_code':
         compiled = pytest.importorskip('pyg_topomask.ops.compiled_blocks', reason='Numba is not installed')

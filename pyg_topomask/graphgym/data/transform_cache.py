@@ -81,10 +81,10 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     folder = Path(dataset.processed_dir)
     if not folder.is_dir():
         return None
-    seeded = all(type(step).__module__.startswith('pyg_topomask.') for step in steps_of(transform))
+    with_seeds = all(type(step).__module__.startswith('pyg_topomask.') for step in steps_of(transform))
     rest = {
         'versions': (pyg_topomask.__version__, torch_geometric.__version__),
-        'seed': None if seeded else cfg.seed,
+        'seed': None if with_seeds else cfg.seed,
         'graphs': dataset._data.to_dict(),
         'slices': dataset.slices,
         'chosen': dataset._indices,

@@ -26,7 +26,7 @@ _FEW_IN_BLOCKS, _MOST_IN_BLOCKS = 2**24, 2**28
 _MOST_PREPARED = 2**26
 #: How many multiplications with prepared blocks take as long as one of the features route, with Numba and without.
 _DENSE_COMPILED, _DENSE = 7, 4
-#: What looking up the entry of a label takes, in multiplications with prepared blocks.
+#: What looking up the entry of a label takes, in multiplications with prepared blocks: python -m benchmarks distance_batches
 _LOOKUP = 8
 #: How many multiplications of their preparation take as long as one of the features route in all passes of a step.
 _SHARED = 3
@@ -55,7 +55,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
         route (str): The requested route. (default: :obj:`"auto"`)
 
     Returns:
-        str: :obj:`"features"`, :obj:`"products"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
+        str: :obj:`"features"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
 
     Raises:
         ValueError: If the mask does not support the requested route.
@@ -130,8 +130,10 @@ def _of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:
     if tracing:
         return 0.0
     once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
-    forming = blocks.count * (_LOOKUP if blocks.labels else 1)
-    return once + segments.num_pairs * (pair + forming) / (_DENSE_COMPILED if _is_compiled(mask) else _DENSE)
+    forming = segments.num_pairs * blocks.count
+    if blocks.labels:  # each graph adds up a gradient for each coefficient
+        forming = _LOOKUP * forming + segments.num_graphs * blocks.coefficients.size(1)
+    return once + (segments.num_pairs * pair + forming) / (_DENSE_COMPILED if _is_compiled(mask) else _DENSE)
 
 
 def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int) -> bool:

@@ -92,7 +92,7 @@ def _entries(coefficients: Tensor, terms: Tensor) -> Tensor:
     r"""Returns the entries of the mask, :obj:`[H or 1, pairs]`."""
     if terms.is_floating_point():
         return coefficients @ terms
-    return torch.stack([coefficients.index_select(1, label) for label in terms.long()]).sum(0)
+    return sum((coefficients.index_select(1, label) for label in terms.long()), coefficients.new_zeros(()))
 
 
 def _add_gradient(total: Tensor, grad: Tensor, terms: Tensor) -> None:
