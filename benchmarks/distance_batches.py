@@ -91,7 +91,7 @@ def _rows(
             layer = MaskedLinearAttention(64, 4, make(), route=each)
             steps[f'{name}, {each}'] = partial(_step, layer, x, batch, used)
     seconds = [
-        interleaved_medians({name: partial(step, new) for name, step in steps.items()}, 1 if quick else 15, time.process_time)
+        interleaved_medians({name: partial(step, new) for name, step in steps.items()}, 1 if quick else 7, time.process_time)
         for new in (False, True)
     ]
     return [
