@@ -41,9 +41,8 @@ def masked_linear_attention(
 
     The :math:`N \times N` matrix is not formed, except by the route :obj:`"blocks"` on small graphs. Memory is
     :math:`O(N H (m + d))` plus the tensors of the mask. This includes the backward pass, which recomputes intermediate results.
-    Sums are accumulated at least in float32, also under autocast. A row with zero
-    weights has output 0 and gradient 0. Second and higher derivatives are supported. They take :math:`O(N H m d)` memory, or
-    one number per entry of the mask and head.
+    Sums are accumulated at least in float32, also under autocast. A row with zero weights has output 0 and gradient 0. Second
+    and higher derivatives are supported. They take :math:`O(N H m d)` memory, or one number per entry of the mask and head.
 
     Args:
         q (torch.Tensor): Query features :math:`\phi(\mathbf{q})`, :obj:`[N, H, m]`.
