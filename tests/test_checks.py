@@ -154,6 +154,7 @@ OTHERS = {
     ('choose_route', 'num_channels'),
     ('choose_topk_backend', 'num_nodes'),
     ('choose_topk_backend', 'dim'),
+    ('choose_topk_backend', 'num'),
     ('plot_cumulative_attention', 'ks'),
     ('plot_distance_to_full_attention', 'ks'),
     ('sparse_operator', 'heads'),

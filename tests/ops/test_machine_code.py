@@ -32,6 +32,7 @@ MODULES = [
         'ops.routes.features',
         'ops.routes.low_rank_batch',
         'ops.topk.dense',
+        'ops.topk.dispatch',
         'walks.features',
     )
 ]

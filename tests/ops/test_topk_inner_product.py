@@ -261,6 +261,44 @@ def test_custom_op_is_well_formed() -> None:
     torch.library.opcheck(dispatch._search, (q, k, ptr, 3, 'auto', True, 2**20))
 
 
+@pytest.mark.parametrize('num', [1, 10, 200, 600])
+@pytest.mark.parametrize('values', ['normal', 'integers', 'ascending', 'equal'])
+def test_machine_code_merges_blocks_of_keys(values: str, num: int) -> None:
+    # Ascending scores make every key a candidate, and equal ones test which stay.
+    size, dim = 8300, 3
+    if values == 'ascending':
+        k = torch.arange(size).view(-1, 1, 1) * torch.ones(dim)
+        q = torch.rand(size, 1, dim).round(decimals=1) + 1
+    elif values == 'equal':
+        q, k = torch.ones(2, size, 1, dim)
+    else:
+        q, k, _ = tensors([size], heads=1, dim=dim, dtype=torch.float32, integers=values == 'integers')
+    index, valid = topk_inner_product(q, k, num, backend='dense')
+    rows = torch.cat([torch.arange(0, size, 97), torch.tensor([size - 1])])
+    score = q[rows, 0].double().numpy() @ k[:, 0].double().numpy().T
+    top_keys = index[rows, 0].numpy()
+    assert valid.all()
+    assert all(len(set(row)) == num for row in top_keys.tolist())
+    np.testing.assert_allclose(np.take_along_axis(score, top_keys, 1), -np.sort(-score)[:, :num], atol=1e-5)
+    if values in ('integers', 'equal'):  # exact scores: the first of equal ones stay, in order
+        np.testing.assert_array_equal(top_keys, np.argsort(-score, axis=1, kind='stable')[:, :num])
+
+
+def test_threads_find_the_same_keys() -> None:
+    q, k, ptr = tensors([3000, 5, 0, 700, 1, 2500], dim=10, dtype=torch.float32)
+    threads = torch.get_num_threads()
+    try:
+        torch.set_num_threads(1)
+        expected = topk_inner_product(q, k, 10, ptr, backend='dense')
+        torch.set_num_threads(3)
+        result = topk_inner_product(q, k, 10, ptr, backend='dense')
+    finally:
+        torch.set_num_threads(threads)
+    assert all(map(torch.equal, result, expected))
+    alone = topk_inner_product(q[:3000], k[:3000], 10, backend='dense')[0]
+    assert torch.equal(result[0][:3000], alone)
+
+
 @pytest.mark.parametrize(
     ('num_nodes', 'dim', 'device', 'dtype', 'installed', 'expected'),
     [
@@ -284,11 +322,16 @@ def test_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: object() if installed else None)
+    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: False)
     assert choose_topk_backend(num_nodes, dim, device, dtype) == expected
+    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: device.type == 'cpu')
+    assert choose_topk_backend(num_nodes, dim, device, dtype) == ('dense' if device == 'cpu' else expected)
+    assert choose_topk_backend(num_nodes, dim, device, dtype, num=129) == expected
 
 
 def test_auto_takes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dispatch, '_TREE_SIZE', 2000)
+    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: False)
     called = []
     for name, search in list(dispatch._SEARCH.items()):
         monkeypatch.setitem(
@@ -297,6 +340,10 @@ def test_auto_takes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
     q, k, ptr = tensors([5, 1500, 30, 2100], dim=2, heads=1)
     assert listed(*topk_inner_product(q, k, 3, ptr)) == oracle(similarities(q, k, 'dot'), 3, ptr)
     assert called == [('dense', [5, 30]), ('chunked', [1500]), ('tree', [2100])]
+    called.clear()
+    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: True)
+    assert listed(*topk_inner_product(q, k, 3, ptr)) == oracle(similarities(q, k, 'dot'), 3, ptr)
+    assert called == [('dense', [5, 30, 1500, 2100])]
 
 
 @pytest.mark.parametrize('name', ['faiss', 'keops'])

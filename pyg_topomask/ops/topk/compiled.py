@@ -17,10 +17,13 @@ from pyg_topomask.ops.vectors import Writer, compiled, index, lowest_bit, multip
 # The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
-# Queries whose scores are computed together, and scores that are compared together.
-_ROWS, _LANES = 8, 16
-# Groups of the scores of a query: so many at least, and twice as many as there are keys to find.
+# Queries whose scores are computed together, queries that read a block of keys in turn, keys of a block, and scores that are
+# compared together.
+_ROWS, _QUERIES, _KEYS, _LANES = 8, 64, 4096, 16
+# Groups of the first scores of a query: so many at least, and twice as many as there are keys to find.
 _GROUPS = 32
+# Beyond so many numbers, sorting takes less time than comparing all pairs.
+_FEW = 512
 _INTEGER, _INTEGERS = ir.IntType(32), ir.VectorType(ir.IntType(32), _LANES)
 
 
@@ -70,81 +73,112 @@ def _rank(typing: Any, x: Any, start: Any, number: Any, out: Any) -> Any:
 
 
 @intrinsic
-def _reached(typing: Any, x: Any, start: Any, bound: Any) -> Any:
-    r"""Returns which of a vector of numbers are not below a bound, one bit for each."""
+def _larger(typing: Any, x: Any, start: Any, bound: Any) -> Any:
+    r"""Returns which of a vector of numbers are above a bound, one bit for each."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder, signature.args, arguments)
         x, start, bound = write.arguments
-        reached = builder.fcmp_ordered('>=', write.load(write.at(x, start), _LANES), write.filled(bound, _LANES))
-        return builder.zext(builder.bitcast(reached, ir.IntType(_LANES)), ir.IntType(64))
+        larger = builder.fcmp_ordered('>', write.load(write.at(x, start), _LANES), write.filled(bound, _LANES))
+        return builder.zext(builder.bitcast(larger, ir.IntType(_LANES)), ir.IntType(64))
 
     return types.int64(x, types.int64, x.dtype), generate
 
 
 @compiled
-def _choose(score, start, size, num, groups, maxima, ranks, chosen):  # type: ignore[no-untyped-def]
-    r"""Writes the positions of candidates for the largest scores, and returns their number. At least :obj:`num` scores reach
-    the :obj:`num`-th largest of the maxima of groups. Only these are candidates.
-    """
+def _below_largest(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-untyped-def]
+    r"""Returns a number below the :obj:`num`-th largest of the maxima of groups, which so many scores at least exceed."""
     _maxima(score, start, size, groups, maxima)
     _rank(maxima, 0, groups, ranks)
-    bound, number, equal = maxima[0], 0, 0
+    bound = maxima[0]
     for group in range(groups):
         if ranks[group] == num - 1:
             bound = maxima[group]
-    for place in range(0, size, _LANES):
-        bits = _reached(score, start + place, bound)
-        while bits != 0:
-            position = place + lowest_bit(bits)
-            bits &= bits - 1
-            if score[start + position] == bound:
-                equal += 1
-            if equal <= num or score[start + position] > bound:
-                chosen[number] = position
-                number += 1
-    return number
+    return np.nextafter(bound, score.dtype.type(-np.inf))
 
 
 @compiled
-def _search(first_graph, last_graph, start, count, q, k, best, nodes, heads, channels, slots, groups):  # type: ignore[no-untyped-def]
+def _sort(top, chosen, start, number, num, ranks, space, places):  # type: ignore[no-untyped-def]
+    r"""Sorts candidates by their scores, and returns how many are left, at most :obj:`num`. Of equal ones, the first stays."""
+    if number <= _FEW:
+        _rank(top, start, number, ranks)
+        for candidate in range(number):
+            space[ranks[candidate]], places[ranks[candidate]] = top[start + candidate], chosen[start + candidate]
+    else:
+        order = np.argsort(-top[start : start + number], kind='mergesort')
+        for rank in range(number):
+            space[rank], places[rank] = top[start + order[rank]], chosen[start + order[rank]]
+    left = min(number, num)
+    top[start : start + left], chosen[start : start + left] = space[:left], places[:left]
+    return left
+
+
+@compiled
+def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, best, nodes, heads, channels, slots):  # type: ignore[no-untyped-def]
     most = 1
-    for graph in range(first_graph, last_graph):
-        most = max(most, count[graph])
-    width = (most + groups - 1) // groups * groups
-    keys, scores = np.empty(channels * most, q.dtype), np.empty(_ROWS * width, q.dtype)
-    top, ranks, chosen = np.empty(width, q.dtype), np.empty(width, np.int32), np.empty(width, np.int32)
-    maxima, ranked = np.empty(groups, q.dtype), np.empty(slots + 1, np.int32)
-    for graph in range(first_graph, last_graph):
-        first, number = start[graph], count[graph]
-        num, size = min(slots, number), (number + groups - 1) // groups * groups
-        scores[:] = -np.inf
-        for head in range(heads):
-            for j in range(number):
-                row = ((first + j) * heads + head) * channels
-                for channel in range(channels):
-                    keys[channel * number + j] = k[row + channel]
-            for begin in range(0, number, _ROWS):
-                rows = min(_ROWS, number - begin)
-                queries = ((first + begin) * heads + head) * channels
-                multiply(q, keys, scores, queries, heads * channels, 1, 0, number, 0, size, rows, channels, number)
-                for row in range(rows):
-                    if size > 2 * groups:
-                        candidates = _choose(scores, row * size, size, num, groups, maxima, ranks, chosen)
-                        for candidate in range(candidates):
-                            top[candidate] = scores[row * size + chosen[candidate]]
-                        for candidate in range(candidates, (candidates + _LANES - 1) // _LANES * _LANES):
-                            top[candidate] = -np.inf
-                        _rank(top, 0, candidates, ranks)
-                        for candidate in range(candidates):
-                            ranked[min(ranks[candidate], num)] = chosen[candidate]
-                    else:
-                        _rank(scores, row * size, number, ranks)
-                        for candidate in range(number):
-                            ranked[min(ranks[candidate], num)] = candidate
-                    place = (head * nodes + first + begin + row) * slots
-                    for rank in range(num):
-                        best[place + rank] = first + ranked[rank]
+    for panel in range(first_panel, last_panel):
+        most = max(most, count[graph_of[panel]])
+    groups = max(_GROUPS, (2 * slots + _LANES - 1) // _LANES * _LANES)
+    width = min(max(_KEYS, 4 * groups) // groups, (most + groups - 1) // groups) * groups
+    # Rows of keys end with some space, because rows whose distance is a power of two share few lines of the cache.
+    apart, blocks = width + _LANES, (most + width - 1) // width
+    limit = 2 * slots + 2 * _LANES
+    keys, scores = np.empty(blocks * channels * apart, q.dtype), np.empty(_ROWS * width, q.dtype)
+    top, chosen = np.empty(_QUERIES * limit + _LANES, q.dtype), np.empty(_QUERIES * limit, np.int32)
+    held, bounds = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, q.dtype)
+    length = max(limit, groups, width) + _LANES
+    ranks, space, places = np.empty(length, np.int32), np.empty(length, q.dtype), np.empty(length, np.int32)
+    maxima = np.empty(groups, q.dtype)
+    for head in range(heads):
+        transposed = -1
+        for panel in range(first_panel, last_panel):
+            graph, begin = graph_of[panel], query_of[panel]
+            first, number = start[graph], count[graph]
+            queries, num = min(_QUERIES, number - begin), min(slots, number)
+            if graph != transposed:
+                transposed = graph
+                for j in range(number):
+                    row, place = ((first + j) * heads + head) * channels, j // width * channels * apart + j % width
+                    for channel in range(channels):
+                        keys[place + channel * apart] = k[row + channel]
+            held[:], bounds[:] = 0, -np.inf
+            for block in range((number + width - 1) // width):
+                columns = min(width, number - block * width)
+                filled = min(width, (columns + groups - 1) // groups * groups)
+                for row in range(_ROWS):
+                    scores[row * width + columns : row * width + filled] = -np.inf
+                for query in range(0, queries, _ROWS):
+                    rows = min(_ROWS, queries - query)
+                    place = ((first + begin + query) * heads + head) * channels
+                    multiply(
+                        q, keys, scores, place, heads * channels, 1, block * channels * apart, apart, 0, width, rows, channels,
+                        columns,
+                    )  # fmt: skip
+                    for row in range(rows):
+                        item = query + row
+                        bound, candidates, into = bounds[item], held[item], item * limit
+                        if block == 0 and filled > 2 * groups and groups <= _FEW:
+                            bound = _below_largest(scores, row * width, filled, num, groups, maxima, ranks)
+                        for offset in range(row * width, row * width + filled, _LANES):
+                            bits = _larger(scores, offset, bound)
+                            while bits != 0:
+                                position = offset + lowest_bit(bits)
+                                bits &= bits - 1
+                                top[into + candidates] = scores[position]
+                                chosen[into + candidates] = block * width + position - row * width
+                                candidates += 1
+                                if candidates == limit:
+                                    candidates = _sort(top, chosen, into, candidates, num, ranks, space, places)
+                                    bound = top[into + num - 1]
+                        if candidates > num + _LANES:
+                            candidates = _sort(top, chosen, into, candidates, num, ranks, space, places)
+                            bound = top[into + num - 1]
+                        bounds[item], held[item] = bound, candidates
+            for query in range(queries):
+                _sort(top, chosen, query * limit, held[query], num, ranks, space, places)
+                place = (head * nodes + first + begin + query) * slots
+                for rank in range(num):
+                    best[place + rank] = first + chosen[query * limit + rank]
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> None:
@@ -152,11 +186,14 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> 
     heads, nodes, channels = q.shape
     query, key = (array_of(x.transpose(0, 1)) for x in (q, k))
     start, number = array_of(first), array_of(count)
-    pairs = np.append(0, np.cumsum(number * number))
     found, slots = best.numpy().reshape(-1), best.size(2)
-    groups = max(_GROUPS, -(-2 * slots // _LANES) * _LANES)
+    panels = -(-number // _QUERIES)
+    ptr = np.append(0, np.cumsum(panels))
+    graph_of = np.repeat(np.arange(len(number)), panels)
+    query_of = (np.arange(ptr[-1]) - ptr[graph_of]) * _QUERIES
+    pairs = np.append(0, np.cumsum(np.minimum(number[graph_of] - query_of, _QUERIES) * number[graph_of]))
 
-    def run(first_graph: int, last_graph: int) -> None:
-        _search(first_graph, last_graph, start, number, query, key, found, nodes, heads, channels, slots, groups)
+    def run(first_panel: int, last_panel: int) -> None:
+        _search(first_panel, last_panel, graph_of, query_of, start, number, query, key, found, nodes, heads, channels, slots)
 
     in_blocks(run, pairs, heads * channels)

@@ -16,6 +16,7 @@ import pyg_topomask.ops.topk.keops as keops
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import transformable, unwrapped
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 from pyg_topomask.segments import Segments
@@ -48,8 +49,11 @@ _SEARCH = {
 _LOAD = {'keops': keops.load, 'faiss': faiss.load}
 # Graphs up to this size are searched in batches, with any backend.
 _SMALL = 1024
-# Bounds of the choice of `auto`, between measurements at 31,623 nodes and k = 10: faiss took 1.1 times as long as `chunked` at
-# 10 channels and 0.6 times at 64, the tree 0.5 times at 2 and 1.3 times at 3.
+# The largest k for which `auto` uses `dense` for larger graphs. At 10,000 nodes and 10 channels, it took 0.4 to 0.7 times as
+# long as `chunked` at k = 100, and about as long at 200.
+_DENSE_NUM = 128
+# Bounds of the choice of `auto` without Numba, between measurements at 31,623 nodes and k = 10: faiss took 1.1 times as long as
+# `chunked` at 10 channels and 0.6 times at 64, the tree 0.5 times at 2 and 1.3 times at 3.
 _TREE_DIM, _TREE_SIZE = 2, 30_000
 _FAISS_DIM = 32
 
@@ -77,7 +81,7 @@ def topk_inner_product(
           - method
           - requires
         * - :obj:`"dense"`
-          - padded batches of scores of graphs of similar size; best for small graphs
+          - machine code with Numba, and otherwise padded batches of scores of graphs of similar size
           -
         * - :obj:`"chunked"`
           - one graph at a time, in blocks of queries and keys
@@ -93,8 +97,9 @@ def topk_inner_product(
             extremely long keys are checked and corrected
           - CPU
 
-    All backends use :obj:`"dense"` for graphs of at most 1,024 nodes. :obj:`"auto"` depends on the size of each graph, see
-    :func:`choose_topk_backend`. Backends may differ if scores are equal up to rounding.
+    All backends use :obj:`"dense"` for graphs of at most 1,024 nodes. On a CPU with Numba and for :obj:`num` up to 128,
+    :obj:`"auto"` uses it for all graphs. Otherwise, it depends on the size of each graph, see :func:`choose_topk_backend`.
+    Backends may differ if scores are equal up to rounding.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
@@ -106,8 +111,8 @@ def topk_inner_product(
             (default: :obj:`"auto"`)
         deterministic (bool): Break ties by the lowest index. The result is then the same with all backends and in all
             batches. This takes longer if many scores are equal. (default: :obj:`False`)
-        memory (int, optional): Bytes of scores that :obj:`"dense"` and :obj:`"chunked"` keep at a time; their total memory is
-            a few times as large. (default: :obj:`None`, 4 MiB per thread on a CPU, 256 MiB on other devices)
+        memory (int, optional): Bytes of scores that :obj:`"chunked"`, and :obj:`"dense"` without Numba, keep at a time; their
+            total memory is a few times as large. (default: :obj:`None`, 4 MiB per thread on a CPU, 256 MiB on other devices)
 
     Returns:
         (torch.Tensor, torch.Tensor): The selected nodes, the best first, int64, and whether they are valid, bool; both
@@ -134,7 +139,7 @@ def topk_inner_product(
 
 
 def choose_topk_backend(
-    num_nodes: int, dim: int, device: torch.device | str = 'cpu', dtype: torch.dtype = torch.float32
+    num_nodes: int, dim: int, device: torch.device | str = 'cpu', dtype: torch.dtype = torch.float32, num: int = 10
 ) -> str:
     r"""Returns the backend that :obj:`backend="auto"` uses for a graph. The bounds were measured on 2 CPU cores.
 
@@ -143,14 +148,18 @@ def choose_topk_backend(
         dim (int): The number of channels of queries and keys.
         device (torch.device or str): Their device. (default: :obj:`"cpu"`)
         dtype (torch.dtype): Their data type. (default: :obj:`torch.float32`)
+        num (int): The number of keys per query. (default: :obj:`10`)
 
     Example:
         >>> choose_topk_backend(100, dim=16)
         'dense'
     """
     if num_nodes <= _SMALL:
-        return 'dense'  # many graphs side by side
-    if torch.device(device).type != 'cpu':
+        return 'dense'
+    device = torch.device(device)
+    if num <= _DENSE_NUM and uses_numba(device):
+        return 'dense'
+    if device.type != 'cpu':
         return 'chunked'
     if dim <= _TREE_DIM and num_nodes >= _TREE_SIZE:
         return 'tree'  # it visits few keys
@@ -205,14 +214,14 @@ _searched = transformable(_search)
 def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tensor]:
     r"""Assigns graphs to backends. The backend of a graph depends on its size, not on its batch."""
     small = (count <= _SMALL) | (count < num)
-    large = (~small).nonzero().flatten()
-    graphs_of = {'dense': (small & (count > 0)).nonzero().flatten()}
-    if backend != 'auto':
-        graphs_of[backend] = torch.cat([graphs_of['dense'], large]) if backend == 'dense' else large
-        return graphs_of
-    names = [choose_topk_backend(size, q.size(2), q.device, q.dtype) for size in count[large].tolist()]
+    graphs_of, large = {'dense': (small & (count > 0)).nonzero().flatten()}, (~small).nonzero().flatten()
+    names = [
+        choose_topk_backend(size, q.size(2), q.device, q.dtype, num) if backend == 'auto' else backend
+        for size in count[large].tolist()
+    ]
     for name in dict.fromkeys(names):
-        graphs_of[name] = large[torch.tensor([chosen == name for chosen in names])]
+        graphs = large[torch.tensor([chosen == name for chosen in names])]
+        graphs_of[name] = torch.cat([graphs_of.get(name, graphs[:0]), graphs])
     return graphs_of
 
 
