@@ -56,9 +56,9 @@ def run(quick: bool, folder: Path) -> None:
         f'float32; medians of {3 if quick else "15 calls in turn, from 3,162 nodes on of 3"}; memory beyond the inputs at the '
         f'peak of training. Speed-ups are over '
         f'scaled_dot_product_attention, with queries and keys padded with zeros to the size of the values, without which it '
-        f'forms the scores; "matrix" forms them, as the thesis does. "naive" searches by one product of matrices and torch.topk. '
-        f'The thesis (Sec. 6.2, Fig. 6.1, 6.2, on a GPU) has full attention with matrices, naive k-MIP (5 times as fast '
-        f'in inference, 50 in training) and k-MIP with KeOps (50 and 500 times). The search takes nearly all of the time of '
+        f'forms the scores; "matrix" forms them, as the thesis does. "naive" searches by one product of matrices and '
+        f'torch.topk. The thesis (Sec. 6.2, Fig. 6.1, 6.2, on a GPU) has full attention with matrices, naive k-MIP (5 times as '
+        f'fast in inference, 50 in training) and k-MIP with KeOps (50 and 500 times). The search takes nearly all of the time of '
         f'k-MIP here, and the two columns are measured one after the other, so that training may come out below inference.'
         f'{" Not installed: " + ", ".join(missing) + "." if missing else ""}'
     )

@@ -82,6 +82,8 @@ _PUBLISHED = {'epochs': 2000, 'schedule': 'constant'}
 #: Deep message passing trains better with it.
 _RESIDUAL = {'variant': 'residual'}
 _TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
+_CHAMELEON = Setting('none', 'adjacency', 4, 128, 1, 'hops', epochs=200, dropout=0.7, decay=1e-3)
+_SQUIRREL = _CHAMELEON._replace(decay=5e-4)
 _CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
 _PEPTIDES = Setting('none', 'hop', 4, 64, 4, 'balls', epochs=30, rate=5e-3, dropout=0.1)
 _ALL_PEPTIDES = _PEPTIDES._replace(local='gcn', attention='none', epochs=20)
@@ -170,6 +172,35 @@ PLANS = {
         ),
         # The third has as many parameters as the variant "with sum".
         _variants(_TOLOKERS._replace(local='gcn', attention='none'), {'local': 'sage'}, {'width': 112, 'epochs': 200}),
+        controls=2,
+        unmasked=('linear',),
+    ),
+    'chameleon_filtered': _plan(
+        _variants(_CHAMELEON, {'local': 'sage', 'variant': 'last', 'width': 256}, {'variant': 'with sum'}),
+        _variants(
+            _CHAMELEON._replace(local='sage', attention='none', width=256),
+            # The published GCN, and a smaller one.
+            {
+                'local': 'gcn',
+                'layers': 5,
+                'width': 512,
+                'rate': 5e-3,
+                'dropout': 0.2,
+                'variant': 'bare',
+                'schedule': 'constant',
+            },
+            {'local': 'gcn', 'layers': 5, 'width': 128, 'rate': 5e-3, 'dropout': 0.2, 'variant': 'bare'},
+        ),
+        controls=2,
+        unmasked=('linear',),
+    ),
+    'squirrel_filtered': _plan(
+        _variants(_SQUIRREL, {'local': 'gcn', 'variant': 'last', 'width': 256}, {'variant': 'with sum'}),
+        _variants(
+            _SQUIRREL._replace(local='gcn', attention='none', width=256),
+            {'epochs': 500, 'schedule': 'constant'},  # the published training
+            {'local': 'sage', 'layers': 3},
+        ),
         controls=2,
         unmasked=('linear',),
     ),
