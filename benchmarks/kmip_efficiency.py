@@ -53,13 +53,13 @@ def run(quick: bool, folder: Path) -> None:
     missing = sorted(set(METHODS) - set(methods))
     note = (
         f'One head of one graph, queries and keys of {KQ_DIM}, values of {VAL_DIM} normal numbers, k = {KEYS} (Table A.4), '
-        f'float32; medians of {3 if quick else "15 calls in turn, from 3,162 nodes on of 3"}; memory beyond the inputs at the '
-        f'peak of training. Speed-ups are over '
-        f'scaled_dot_product_attention, with queries and keys padded with zeros to the size of the values, without which it '
-        f'forms the scores; "matrix" forms them, as the thesis does. "naive" searches by one product of matrices and '
-        f'torch.topk. The thesis (Sec. 6.2, Fig. 6.1, 6.2, on a GPU) has full attention with matrices, naive k-MIP (5 times as '
-        f'fast in inference, 50 in training) and k-MIP with KeOps (50 and 500 times). The search takes nearly all of the time of '
-        f'k-MIP here, and the two columns are measured one after the other, so that training may come out below inference.'
+        f'float32. Medians of {3 if quick else "15 calls in turn (3 from 3,162 nodes on)"}. Memory is the peak of training '
+        f'beyond the inputs. Speed-ups are over scaled_dot_product_attention, with queries and keys padded with zeros to the '
+        f'size of the values, without which it forms the scores. "matrix" forms them, as the thesis does. "naive" searches by '
+        f'one product of matrices and torch.topk. The thesis (Sec. 6.2, Fig. 6.1, 6.2, on a GPU) has full attention with '
+        f'matrices, naive k-MIP (5 times as fast in inference, 50 in training) and k-MIP with KeOps (50 and 500 times). Here, '
+        f'the search takes nearly all of the time of k-MIP. The two columns are measured one after the other, so training may '
+        f'come out below inference.'
         f'{" Not installed: " + ", ".join(missing) + "." if missing else ""}'
     )
     write_table('kmip_efficiency', 'k-MIP attention against full attention', note, rows, folder)
