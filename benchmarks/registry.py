@@ -92,6 +92,8 @@ BENCHMARKS = {
             'accuracy_chicago',
             'accuracy_minesweeper',
             'accuracy_tolokers',
+            'accuracy_chameleon_filtered',
+            'accuracy_squirrel_filtered',
             'accuracy_rings',
             'accuracy_crossed_rings',
             'accuracy_match',

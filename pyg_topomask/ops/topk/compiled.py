@@ -1,4 +1,4 @@
-r"""Search in one graph after the other as machine code: scores of a few queries, and the ranks of those that may be largest."""
+r"""Search as machine code: scores of a few queries and a block of keys at a time, of which only the largest are kept."""
 
 from __future__ import annotations
 
@@ -115,6 +115,9 @@ def _sort(top, chosen, start, number, num, ranks, space, places):  # type: ignor
 
 @compiled
 def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, best, nodes, heads, channels, slots):  # type: ignore[no-untyped-def]
+    r"""Writes the best keys of the queries in some panels. A panel is up to :obj:`_QUERIES` queries of one graph. Each query keeps
+    the scores above a bound as candidates. When there are many, only the best stay, and the last of them becomes the bound.
+    """
     most = 1
     for panel in range(first_panel, last_panel):
         most = max(most, count[graph_of[panel]])
@@ -157,6 +160,7 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, bes
                     for row in range(rows):
                         item = query + row
                         bound, candidates, into = bounds[item], held[item], item * limit
+                        # In the first block, most scores would be candidates without a bound.
                         if block == 0 and filled > 2 * groups and groups <= _FEW:
                             bound = _below_largest(scores, row * width, filled, num, groups, maxima, ranks)
                         for offset in range(row * width, row * width + filled, _LANES):
@@ -186,7 +190,7 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> 
     heads, nodes, channels = q.shape
     query, key = (array_of(x.transpose(0, 1)) for x in (q, k))
     start, number = array_of(first), array_of(count)
-    found, slots = best.numpy().reshape(-1), best.size(2)
+    output, slots = best.numpy().reshape(-1), best.size(2)
     panels = -(-number // _QUERIES)
     ptr = np.append(0, np.cumsum(panels))
     graph_of = np.repeat(np.arange(len(number)), panels)
@@ -194,6 +198,6 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> 
     pairs = np.append(0, np.cumsum(np.minimum(number[graph_of] - query_of, _QUERIES) * number[graph_of]))
 
     def run(first_panel: int, last_panel: int) -> None:
-        _search(first_panel, last_panel, graph_of, query_of, start, number, query, key, found, nodes, heads, channels, slots)
+        _search(first_panel, last_panel, graph_of, query_of, start, number, query, key, output, nodes, heads, channels, slots)
 
     in_blocks(run, pairs, heads * channels)

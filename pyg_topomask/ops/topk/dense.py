@@ -1,4 +1,4 @@
-r"""Search in padded batches of graphs."""
+r"""Search among all pairs of nodes of each graph, in machine code or padded batches."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from pyg_topomask.segments import by_width
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
     r"""Writes the best keys of each query, comparing all pairs of nodes of a graph.
 
-    Each graph is padded to the next power of two of its size, so that a large graph does not pad small ones.
+    With Numba, machine code does this. Without it, each graph is padded to the next power of two of its size, so that a large
+    graph does not pad small ones.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[H, N, d]`.
         k (torch.Tensor): Keys, :obj:`[H, N, d]`.
         first (torch.Tensor): The first node of each graph to search, :obj:`[G]`, on the CPU.
         count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`, on the CPU.
-        memory (int): Bytes of scores in memory at a time.
+        memory (int): Bytes of scores in memory at a time, without Numba.
         best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """
     if uses_numba(q.device):
