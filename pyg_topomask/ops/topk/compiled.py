@@ -115,8 +115,8 @@ def _sort(top, chosen, start, number, num, ranks, space, places):  # type: ignor
 
 @compiled
 def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, best, nodes, heads, channels, slots):  # type: ignore[no-untyped-def]
-    r"""Writes the best keys of the queries in some panels. A panel is up to :obj:`_QUERIES` queries of one graph. Each query keeps
-    the scores above a bound as candidates. When there are many, only the best stay, and the last of them becomes the bound.
+    r"""Writes the best keys of the queries in some panels. A panel has up to :obj:`_QUERIES` queries of one graph. Each query
+    keeps the scores above a bound as candidates. When there are many, the best stay, and the last of them becomes the bound.
     """
     most = 1
     for panel in range(first_panel, last_panel):
