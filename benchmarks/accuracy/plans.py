@@ -195,11 +195,19 @@ PLANS = {
         unmasked=('linear',),
     ),
     'squirrel_filtered': _plan(
-        _variants(_SQUIRREL, {'local': 'gcn', 'variant': 'last', 'width': 256}, {'variant': 'with sum'}),
+        _variants(
+            _SQUIRREL,
+            {'local': 'gcn', 'variant': 'last', 'width': 256},
+            {'variant': 'with sum'},
+            {'local': 'gcn', 'variant': 'with sum'},
+        ),
         _variants(
             _SQUIRREL._replace(local='gcn', attention='none', width=256),
             {'epochs': 500, 'schedule': 'constant'},  # the published training
             {'local': 'sage', 'layers': 3},
+            # As "with sum", these know the degrees.
+            {'local': 'gin', 'width': 128},
+            {'local': 'pna', 'width': 64},
         ),
         controls=2,
         unmasked=('linear',),
