@@ -63,6 +63,7 @@ class GeometricLength(WalkLength):
     def __post_init__(self) -> None:
         if not (is_number(self.p_halt) and 0 <= self.p_halt < 1):
             raise ArgumentError('p_halt', repr(self.p_halt), 'numbers in [0, 1)')
+        object.__setattr__(self, 'p_halt', float(self.p_halt))
 
     def probabilities(self, hops: Tensor) -> Tensor:
         return (1.0 - self.p_halt) ** hops
@@ -84,6 +85,7 @@ class FixedLength(WalkLength):
 
     def __post_init__(self) -> None:
         check_size(0, hops=self.hops)
+        object.__setattr__(self, 'hops', int(self.hops))
 
     def probabilities(self, hops: Tensor) -> Tensor:
         return (hops <= self.hops).double()
@@ -110,6 +112,7 @@ class PoissonLength(WalkLength):
 
     def __post_init__(self) -> None:
         check_above_zero(mean=self.mean)
+        object.__setattr__(self, 'mean', float(self.mean))
 
     def probabilities(self, hops: Tensor) -> Tensor:
         mean = torch.tensor(float(self.mean), dtype=torch.float64)

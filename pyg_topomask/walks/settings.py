@@ -84,6 +84,7 @@ class WalkSettings:
         _ = self.survival
         for name in ('num_walks', 'max_walk_length'):  # possibly NumPy integers, which overflow
             object.__setattr__(self, name, int(getattr(self, name)))
+        object.__setattr__(self, 'p_halt', float(self.p_halt))  # stored walks compare its text
         self._check_longest()
 
     def _check_longest(self) -> None:

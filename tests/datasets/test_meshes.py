@@ -78,6 +78,13 @@ def test_splits_and_seeds(root: Path) -> None:
         assert all((torch.cdist(dataset[index].pos, points).min(1).values < 1e-3).all() for index in graphs)
 
 
+@pytest.mark.parametrize('other', [{'num_nodes': 40}, {'fraction': 1.0}])
+def test_patches_of_other_sizes_and_fractions_are_stored_side_by_side(root: Path, other: dict[str, float]) -> None:
+    for options in ({'num_nodes': 30, 'fraction': 0.0}, {'num_nodes': 30, 'fraction': 0.0} | other):
+        for data in MeshNormals(str(root), 'val', 'first', 'second', **options):
+            assert (data.num_nodes, data.known.float().mean()) == (options['num_nodes'], options['fraction'])
+
+
 def test_bad_input(root: Path) -> None:
     with pytest.raises(FileNotFoundError, match=r'no mesh_bunny\.npz, mesh_armadillo\.npz'):
         MeshNormals(str(root))

@@ -76,6 +76,7 @@ def test_seed_decides_the_motion() -> None:
     assert torch.equal(first[0], again[0])
     assert torch.equal(first[1], again[1])
     assert not torch.equal(first[0], other_seed[0])
+    assert not torch.equal(first[1] % 4, other_seed[1] % 4)  # directions too, not only places and speeds
 
 
 def test_pixels_lie_between_0_and_1() -> None:

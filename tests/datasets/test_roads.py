@@ -43,6 +43,9 @@ def test_features_and_lengths(root: Path) -> None:
     np.testing.assert_allclose(x[:, 0], (degree - degree.mean()) / (degree.std() + 1e-6))
     assert x.shape == (40, 3)  # degree, capacity and length: the toll is left out
     np.testing.assert_allclose(x[:, 1], 0.0, atol=1e-6)
+    logarithm = np.log1p(np.linspace(0, 2, 39))
+    mean = np.r_[logarithm[0], (logarithm[:-1] + logarithm[1:]) / 2, logarithm[-1]]
+    np.testing.assert_allclose(x[:, 2], (mean - mean.mean()) / (mean.std() + 1e-6))
     np.testing.assert_allclose(volume, np.log1p(np.r_[1, np.full(38, 2), 1]))
 
 
@@ -51,6 +54,21 @@ def test_the_shortest_of_parallel_roads_counts(tmp_path: Path) -> None:
     np.savez(tmp_path / 'x.npz', edges=edges, links=[[1.0], [5], [3], [9], [4]], link_columns=['length'], pos=np.zeros((3, 2)))
     matrix, _, _ = read_roads(tmp_path / 'x.npz')
     np.testing.assert_allclose(matrix.toarray(), [[0, 1.001, 0], [1.001, 0, 4.001], [0, 4.001, 0]])
+
+
+@pytest.mark.parametrize('other', [{'hops': 5}, {'num_classes': 2}])
+def test_classes_are_quantiles_of_the_eccentricity_in_graphs_stored_side_by_side(tmp_path: Path, other: dict[str, int]) -> None:
+    # Lengths for which no eccentricity is near a bound.
+    length, crossing = np.sqrt(np.abs(np.arange(39) - 8.37)), np.arange(40)
+    edges = np.stack([crossing[:-1], crossing[1:]], 1)
+    np.savez(tmp_path / 'x.npz', edges=edges, links=length[:, None], link_columns=['length'], pos=np.zeros((40, 2)))
+    place = np.r_[0, np.cumsum(length + 1e-3)]
+    for options in ({'hops': 2, 'num_classes': 4}, {'hops': 2, 'num_classes': 4} | other):
+        before, after = (crossing - options['hops']).clip(0), (crossing + options['hops']).clip(None, 39)
+        eccentricity = np.maximum(place - place[before], place[after] - place)
+        bounds = np.quantile(eccentricity, np.arange(1, options['num_classes']) / options['num_classes'])
+        data = RoadEccentricity(str(tmp_path), name='x', **options)[0]
+        assert data.y.tolist() == (eccentricity[:, None] > bounds).sum(1).tolist()
 
 
 def test_graph_classes_and_splits(root: Path) -> None:

@@ -241,3 +241,10 @@ def test_attributes_of_nothing() -> None:
     assert wl_equivalent(no_edges, no_edges, edge_attrs=['edge_attr'])
     empty = Data(edge_index=torch.empty(2, 0, dtype=torch.long), x=torch.empty(0, 3), num_nodes=0)
     assert wl_equivalent(empty, empty, attrs=['x'])
+
+
+def test_self_loops_of_one_color_are_no_edges_of_the_next() -> None:
+    """Node 0 has a self-loop of the first color, node 1 an edge of the second, and node 2 nothing."""
+    edges, edge_colors = torch.tensor([[0, 2], [0, 1]]), torch.tensor([0, 1])
+    colors = color_refinement(edges, 3, edge_colors=edge_colors, batch=torch.zeros(3, dtype=torch.long), max_iterations=1)
+    assert len(colors.unique()) == 3

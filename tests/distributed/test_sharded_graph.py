@@ -102,6 +102,16 @@ def test_one_shard(name: str) -> None:
     assert_equal(actual, expected, 1e-10)
 
 
+@pytest.mark.parametrize('momentum', [0.3, None])
+def test_running_moments(momentum: float | None) -> None:
+    graph = ShardedGraph.from_data(data_of('positive'))
+    norms = [torch.nn.BatchNorm1d(CHANNELS, momentum=momentum) for _ in range(2)]
+    norms[1] = convert_norms(norms[1], graph)
+    for x in torch.randn(3, NODES, CHANNELS, generator=torch.Generator().manual_seed(0)):
+        torch.testing.assert_close(*(norm(x + 2.0) for norm in norms))
+    torch.testing.assert_close(*(norm.state_dict() for norm in norms))
+
+
 def test_bytes(results: list[dict[str, Any]]) -> None:
     """The formulas in the docstring of ShardedGraph, of 2 heads with 4 features and 4 channels in 2 processes."""
     heads, features, channels = 2, 4, 4

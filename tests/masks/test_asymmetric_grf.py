@@ -165,3 +165,14 @@ def test_walks_stored_with_two_ensembles_serve_keys_without_walks() -> None:
     torch.testing.assert_close(stored, GRFMask(num_walks=4, asymmetric=True, seed=3)(small_graph()).to_dense())
     with pytest.raises(ValueError, match=r'^data: got walks stored with .* and importance=True; .*importance=False'):
         GRFMask(num_walks=4, asymmetric=True, importance=False)(data)
+
+
+@pytest.mark.parametrize('order', [[0, 1, 2], [2, 1, 0]])
+def test_entries_of_masks_that_share_walks_are_those_of_their_products(order: list[int]) -> None:
+    graph, masks = Graph.from_data(small_digraph()), (make(), make_pairs(), make().double())
+    for mask in (masks[index] for index in order):
+        operator = mask(graph)
+        entries = operator.entries()
+        product = operator.matmul(torch.eye(6, dtype=mask.f.dtype).unsqueeze(1))
+        matrix = entries.value.new_zeros(6, 6).index_put((entries.pattern.row, entries.pattern.col), entries.value[0])
+        torch.testing.assert_close(matrix, product[:, 0])

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import torch
 from graphs import ring, small_graph, undirected
+from oracles import weight_matrix
+from scipy.linalg import expm
 from torch_geometric.data import Batch, Data
 
+from pyg_topomask.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.ops import masked_linear_attention
 
@@ -59,3 +63,15 @@ def test_signs_of_another_graph_do_not_matter(route: str) -> None:
         outputs.append(masked_linear_attention(q, k, v, mask(batch), route=route)[:50])
     torch.testing.assert_close(*outputs, rtol=1e-5, atol=1e-6)
     assert bool((outputs[1] != 0).all())
+
+
+def test_blocks_of_a_large_tolerance_do_not_serve_a_small_one() -> None:
+    data = small_graph()
+    graph, adjacency = Graph.from_data(data), weight_matrix(data, None)
+    q, k, v = torch.rand(3, 6, 1, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for tolerance in (0.1, 1e-10):
+        mask = HeatKernelMask(1, 'laplacian', 2.0, tolerance).double()
+        actual = masked_linear_attention(q, k, v, mask(graph), route='blocks').detach().numpy()
+        weight = expm(float(mask.lam.detach()) * (adjacency - np.diag(adjacency.sum(0)))) * (q[:, 0] @ k[:, 0].T).numpy()
+        expected = weight @ v[:, 0].numpy() / weight.sum(1, keepdims=True)
+        np.testing.assert_allclose(actual[:, 0], expected, rtol=0, atol=10 * tolerance)

@@ -71,17 +71,21 @@ def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> Non
 # Dynamic walks --------------------------------------------------------------------------------------------------------
 
 
-def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data) -> np.ndarray:
-    """Each head's attention to the sources of a node's edges, normalised, and averaged over the heads."""
+def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data, weighted: bool = False) -> np.ndarray:
+    """Each head's attention to the sources of a node's edges, times absolute weights if asked for, normalised, and averaged
+    over the heads.
+    """
     q = (x @ layer.lin_q.weight.t() + layer.lin_q.bias).view(len(x), layer.heads, -1).detach().numpy()
     k = (x @ layer.lin_k.weight.t() + layer.lin_k.bias).view(len(x), layer.heads, -1).detach().numpy()
     probability = np.zeros((len(x), len(x)))
     for head in range(layer.heads):
         for i in range(len(x)):
-            ends = data.edge_index[0, data.edge_index[1] == i].numpy()
-            score = np.maximum(k[ends, head], 0) @ np.maximum(q[i, head], 0)
+            edges = data.edge_index[1] == i
+            ends = data.edge_index[0, edges].numpy()
+            weight = np.abs(data.edge_weight[edges].numpy()) if weighted else np.ones(len(ends))
+            score = weight * (np.maximum(k[ends, head], 0) @ np.maximum(q[i, head], 0))
             if len(ends) > 0:
-                share = score / score.sum() if score.sum() > 0 else np.full(len(ends), 1 / len(ends))
+                share = score / score.sum() if score.sum() > 0 else weight / weight.sum()
                 np.add.at(probability[i], ends, share / layer.heads)
     return probability
 
@@ -105,12 +109,16 @@ def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
     assert (np.abs(frequencies - expected) <= confidence(36) * error + 1e-4).all()
 
 
-def test_exact_kernel_of_the_attention() -> None:
+@pytest.mark.parametrize('weighted', [False, True])
+def test_exact_kernel_of_the_attention(weighted: bool) -> None:
     data, x = small_digraph(), torch.randn(6, 8)
-    layer = RWGNKAttention(8, 2, num_walks=None, max_walk_length=2, lam=0.5, alpha=0.0)
-    graph = Graph.from_tensors(data.edge_index, 6)
+    transition = 'weight' if weighted else 'uniform'
+    layer = RWGNKAttention(8, 2, num_walks=None, max_walk_length=2, lam=0.5, alpha=0.0, transition=transition)
+    with torch.no_grad():
+        layer.lin_q.bias[:4] = -9.0
+    graph = Graph.from_tensors(data.edge_index, 6, data.edge_weight)
     layer.resample(x, graph)
-    step = attention_hops(layer, x, data)
+    step = attention_hops(layer, x, data, weighted)
     frequency = np.eye(6) + 0.5 * step + 0.25 * step @ step
     np.testing.assert_allclose(layer.mask(graph).to_dense()[1].detach().numpy(), frequency @ frequency.T, atol=1e-5)
 

@@ -45,15 +45,19 @@ class FactorizationRecommender(Recommender):
         super().__init__(Factorization(dataset, options.embedding_dim), Data())
         self.criterion = DirectAULoss()
         self.epochs: list[list[Tensor]] = []
+        self.losses: list[list[float]] = []
 
     def start_epoch(self) -> None:
         self.epochs.append([])
+        self.losses.append([])
 
     def loss(self, users: Tensor, items: Tensor) -> Tensor:
         assert self.encoder.training
         self.epochs[-1].append(torch.stack([users, items]))
         all_users, all_items = self.encoder(self.data)
-        return self.criterion(all_users[users], all_items[items])
+        loss = self.criterion(all_users[users], all_items[items])
+        self.losses[-1] += [float(loss.detach())] * len(users)
+        return loss
 
 
 def training(run_cfg: Path, *options: str) -> Training:
@@ -84,6 +88,11 @@ def test_result_is_that_of_the_best_model_without_what_the_user_knows(run_cfg: P
     best, last = (torch.load(run.record.folder / 'checkpoints' / f'{name}.pt')['model'] for name in ('best', 'last'))
     expected = dense_metrics(best, dataset.test, [dataset.train, dataset.val], 5)
     assert (result['test_recall@5'], result['test_ndcg@5']) == pytest.approx(expected, rel=1e-6)
+    # The items with the fewest training interactions, four fifths of all.
+    rare = torch.bincount(dataset.train[1], minlength=dataset.num_items).argsort(stable=True)[: round(0.8 * dataset.num_items)]
+    of_rare = dataset.test[:, torch.isin(dataset.test[1], rare)]
+    unpopular = dense_metrics(best, of_rare, [dataset.train, dataset.val], 5)
+    assert (result['test_unpopular recall@5'], result['test_unpopular ndcg@5']) == pytest.approx(unpopular, rel=1e-6)
     chosen = dense_metrics(best, dataset.val, [dataset.train], 5)
     assert (result['val_recall@5'], result['val_ndcg@5']) == pytest.approx(chosen, rel=1e-6)
     # Another model, or another mask, would not do.
@@ -104,6 +113,9 @@ def test_every_epoch_trains_on_all_interactions_in_another_order(run_cfg: Path) 
         assert {batch.size(1) for batch in batches[:-1]} == {128}
         orders.append(torch.cat(batches, 1).t().tolist())
         assert sorted(orders[-1]) == sorted(pairs)
+    # Of each interaction, also where the last batch is smaller.
+    losses = [row['loss'] for row in run.record.history]
+    assert losses == pytest.approx([np.mean(each) for each in run.model.losses], rel=1e-6)
     assert all(order != previous for index, order in enumerate([*orders, pairs]) for previous in orders[:index])
 
 

@@ -286,6 +286,14 @@ def test_shorter_walks_are_the_first_hops_of_those_stored() -> None:
     torch.testing.assert_close(bind(stored, max_walk_length=2, num_walks=3), expected)
 
 
+def test_a_batch_has_the_hops_of_its_graph_with_the_fewest() -> None:
+    graphs = [AddGraphRandomFeatures(max_walk_length=hops)(small_graph()) for hops in (4, 2)]
+    expected = torch.block_diag(*(bind(data, max_walk_length=2)[0] for data in graphs))
+    torch.testing.assert_close(bind(Batch.from_data_list(graphs), max_walk_length=2)[0], expected)
+    with pytest.raises(ValueError, match=r'^max_walk_length: got 4, but the stored walks end after 2'):
+        bind(Batch.from_data_list(graphs), max_walk_length=4)
+
+
 def test_a_second_ensemble_that_is_not_stored_is_refused() -> None:
     stored = AddGraphRandomFeatures()(small_graph())
     with pytest.raises(ValueError, match=r'^independent_ensembles: got True.*AddGraphRandomFeatures'):

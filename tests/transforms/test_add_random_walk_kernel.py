@@ -2,6 +2,7 @@
 
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, ring, small_graph, uneven_graphs
@@ -12,6 +13,7 @@ from pyg_topomask.masks import GRFMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+from pyg_topomask.walks import FixedLength, PoissonLength
 
 SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch) and name != 'no_edge_index']
 
@@ -68,6 +70,21 @@ def test_counted_walks_that_were_drawn_otherwise_are_refused(drawn: dict[str, An
     assert RWGNKMask(num_walks=9, **drawn)(data).to_dense().shape == (1, 6, 6)
     with pytest.raises(ValueError, match=r'^data: got walks stored with .*p_halt=.*run AddRandomWalkKernel again'):
         RWGNKMask()(data)
+
+
+@pytest.mark.parametrize(
+    ('stored', 'read'),
+    [
+        ({'p_halt': 0}, {'p_halt': 0.0}),
+        ({'p_halt': np.float64(0.5)}, {'p_halt': 0.5}),
+        ({'walk_length': PoissonLength(2)}, {'walk_length': 'poisson:2'}),
+        ({'walk_length': FixedLength(np.int64(3))}, {'walk_length': 'fixed:3'}),
+    ],
+    ids=str,
+)
+def test_counted_walks_fit_the_same_numbers_of_other_types(stored: dict[str, Any], read: dict[str, Any]) -> None:
+    data = AddRandomWalkKernel(seed=4, **stored)(small_graph())
+    assert torch.equal(RWGNKMask(**read)(data).to_dense(), RWGNKMask(seed=4, **read)(small_graph()).to_dense())
 
 
 def test_changed_graphs_and_other_data_are_refused() -> None:

@@ -182,18 +182,26 @@ def test_one_node_is_trained_on() -> None:
 
 
 def test_walks_of_each_layer_follow_its_attention() -> None:
-    data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, dropout=0.5, norm=True)
+    data = with_features(uneven_graphs(), 5)[2]
+    model = GKAT(5, 4, 3, feature_map='elu', dynamic=True, dropout=0.5, norm=True, num_walks=64)
     graph = Graph.from_data(data)
+    with torch.no_grad():
+        for sharp in model.layers:  # so that the walks tell small changes of the attention
+            sharp.lin_q.weight.mul_(30.0)
+            sharp.lin_k.weight.mul_(10.0)
     means = model.norm.module.running_mean.clone()
     model.resample(data.x, graph, torch.Generator().manual_seed(0))
     assert model.training
     assert torch.equal(means, model.norm.module.running_mean)
     states = [layer.mask.prepared(graph) for layer in model.layers]
     assert states[0] is not states[1]
-    layer_graph = Graph.from_data(data)
-    layer: RWGNKAttention = model.layers[0]
-    layer.resample(model.eval().norm(data.x), layer_graph, torch.Generator().manual_seed(0))
-    assert torch.equal(layer.mask.prepared(layer_graph).query.visited, states[0].query.visited)
+    layer_graph, generator = Graph.from_data(data), torch.Generator().manual_seed(0)
+    x = model.eval().norm(data.x)
+    layer: RWGNKAttention
+    for layer, state in zip(model.layers, states, strict=True):
+        layer.resample(x, layer_graph, generator)
+        assert torch.equal(layer.mask.prepared(layer_graph).query.load, state.query.load)
+        x = torch.nn.functional.elu(layer(x, graph=layer_graph))
     with torch.no_grad():
         for changed in model.layers:
             changed.lin_q.weight.mul_(-3.0)
