@@ -17,10 +17,12 @@ from pyg_topomask.ops.vectors import Writer, compiled, index, lowest_bit, multip
 # The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
-# Queries whose scores are computed together, queries that read a block of keys in turn, keys of a block, and scores that are
-# compared together.
-_ROWS, _QUERIES, _KEYS, _LANES = 8, 64, 4096, 16
-# Groups of the first scores of a query: so many at least, and twice as many as there are keys to find.
+# Queries whose scores are computed together, queries that read a block of keys in turn, and scores that are compared together.
+_ROWS, _QUERIES, _LANES = 8, 64, 16
+# Keys of a block, and numbers of a block of keys with many channels.
+_KEYS, _NUMBERS = 2**12, 2**18
+_PAGE = 1024
+# The first scores of a query are divided into at least so many groups, and into twice as many as there are keys to find.
 _GROUPS = 32
 # Beyond so many numbers, sorting takes less time than comparing all pairs.
 _FEW = 512
@@ -73,28 +75,31 @@ def _rank(typing: Any, x: Any, start: Any, number: Any, out: Any) -> Any:
 
 
 @intrinsic
-def _larger(typing: Any, x: Any, start: Any, bound: Any) -> Any:
-    r"""Returns which of a vector of numbers are above a bound, one bit for each."""
+def _larger(typing: Any, x: Any, start: Any, bound: Any, equal: Any) -> Any:
+    r"""Returns which of a vector of numbers are above a bound, or equal to it if they shall, one bit for each."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder, signature.args, arguments)
-        x, start, bound = write.arguments
-        larger = builder.fcmp_ordered('>', write.load(write.at(x, start), _LANES), write.filled(bound, _LANES))
+        x, start, bound, equal = write.arguments
+        numbers, bounds = write.load(write.at(x, start), _LANES), write.filled(bound, _LANES)
+        also = write.filled(builder.trunc(equal, ir.IntType(1)), _LANES)
+        reached = builder.and_(builder.fcmp_ordered('==', numbers, bounds), also)
+        larger = builder.or_(builder.fcmp_ordered('>', numbers, bounds), reached)
         return builder.zext(builder.bitcast(larger, ir.IntType(_LANES)), ir.IntType(64))
 
-    return types.int64(x, types.int64, x.dtype), generate
+    return types.int64(x, types.int64, x.dtype, types.int64), generate
 
 
 @compiled
-def _below_largest(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-untyped-def]
-    r"""Returns a number below the :obj:`num`-th largest of the maxima of groups, which so many scores at least exceed."""
+def _bound(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-untyped-def]
+    r"""Returns the :obj:`num`-th largest of the maxima of groups. At least :obj:`num` scores reach it."""
     _maxima(score, start, size, groups, maxima)
     _rank(maxima, 0, groups, ranks)
     bound = maxima[0]
     for group in range(groups):
         if ranks[group] == num - 1:
             bound = maxima[group]
-    return np.nextafter(bound, score.dtype.type(-np.inf))
+    return bound
 
 
 @compiled
@@ -114,7 +119,7 @@ def _sort(top, chosen, start, number, num, ranks, space, places):  # type: ignor
 
 
 @compiled
-def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, best, nodes, heads, channels, slots):  # type: ignore[no-untyped-def]
+def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, best, nodes, heads, channels, slots, apart):  # type: ignore[no-untyped-def]
     r"""Writes the best keys of the queries in some panels. A panel has up to :obj:`_QUERIES` queries of one graph. Each query
     keeps the scores above a bound as candidates. When there are many, the best stay, and the last of them becomes the bound.
     """
@@ -122,28 +127,18 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, bes
     for panel in range(first_panel, last_panel):
         most = max(most, count[graph_of[panel]])
     groups = max(_GROUPS, (2 * slots + _LANES - 1) // _LANES * _LANES)
-    width = min(max(_KEYS, 4 * groups) // groups, (most + groups - 1) // groups) * groups
-    # Rows of keys end with some space, because rows whose distance is a power of two share few lines of the cache.
-    apart, blocks = width + _LANES, (most + width - 1) // width
-    limit = 2 * slots + 2 * _LANES
-    keys, scores = np.empty(blocks * channels * apart, q.dtype), np.empty(_ROWS * width, q.dtype)
+    width = min(max(min(_KEYS, _NUMBERS // channels), 4 * groups) // groups, (most + groups - 1) // groups) * groups
+    limit, scores = 2 * slots + 2 * _LANES, np.empty(_ROWS * width, q.dtype)
     top, chosen = np.empty(_QUERIES * limit + _LANES, q.dtype), np.empty(_QUERIES * limit, np.int32)
     held, bounds = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, q.dtype)
     length = max(limit, groups, width) + _LANES
     ranks, space, places = np.empty(length, np.int32), np.empty(length, q.dtype), np.empty(length, np.int32)
     maxima = np.empty(groups, q.dtype)
     for head in range(heads):
-        transposed = -1
         for panel in range(first_panel, last_panel):
             graph, begin = graph_of[panel], query_of[panel]
             first, number = start[graph], count[graph]
             queries, num = min(_QUERIES, number - begin), min(slots, number)
-            if graph != transposed:
-                transposed = graph
-                for j in range(number):
-                    row, place = ((first + j) * heads + head) * channels, j // width * channels * apart + j % width
-                    for channel in range(channels):
-                        keys[place + channel * apart] = k[row + channel]
             held[:], bounds[:] = 0, -np.inf
             for block in range((number + width - 1) // width):
                 columns = min(width, number - block * width)
@@ -153,18 +148,17 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, bes
                 for query in range(0, queries, _ROWS):
                     rows = min(_ROWS, queries - query)
                     place = ((first + begin + query) * heads + head) * channels
-                    multiply(
-                        q, keys, scores, place, heads * channels, 1, block * channels * apart, apart, 0, width, rows, channels,
-                        columns,
-                    )  # fmt: skip
+                    key = head * channels * apart + first + block * width
+                    multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, columns)
                     for row in range(rows):
                         item = query + row
                         bound, candidates, into = bounds[item], held[item], item * limit
                         # In the first block, most scores would be candidates without a bound.
-                        if block == 0 and filled > 2 * groups and groups <= _FEW:
-                            bound = _below_largest(scores, row * width, filled, num, groups, maxima, ranks)
+                        equal = int(block == 0 and filled > 2 * groups and groups <= _FEW)
+                        if equal:
+                            bound = _bound(scores, row * width, filled, num, groups, maxima, ranks)
                         for offset in range(row * width, row * width + filled, _LANES):
-                            bits = _larger(scores, offset, bound)
+                            bits = _larger(scores, offset, bound, equal)
                             while bits != 0:
                                 position = offset + lowest_bit(bits)
                                 bits &= bits - 1
@@ -173,22 +167,25 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, k, bes
                                 candidates += 1
                                 if candidates == limit:
                                     candidates = _sort(top, chosen, into, candidates, num, ranks, space, places)
-                                    bound = top[into + num - 1]
+                                    bound, equal = top[into + num - 1], 0
                         if candidates > num + _LANES:
                             candidates = _sort(top, chosen, into, candidates, num, ranks, space, places)
                             bound = top[into + num - 1]
                         bounds[item], held[item] = bound, candidates
             for query in range(queries):
-                _sort(top, chosen, query * limit, held[query], num, ranks, space, places)
+                left = _sort(top, chosen, query * limit, held[query], num, ranks, space, places)
                 place = (head * nodes + first + begin + query) * slots
-                for rank in range(num):
+                for rank in range(left):
                     best[place + rank] = first + chosen[query * limit + rank]
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> None:
     r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
     heads, nodes, channels = q.shape
-    query, key = (array_of(x.transpose(0, 1)) for x in (q, k))
+    # Rows of keys whose distance is a multiple of a page would share few lines of the cache.
+    keys = k.new_empty(heads, channels, -(-nodes // _PAGE) * _PAGE + _LANES)
+    keys[..., :nodes] = k.transpose(1, 2)
+    query, key, apart = array_of(q.transpose(0, 1)), array_of(keys), keys.size(2)
     start, number = array_of(first), array_of(count)
     output, slots = best.numpy().reshape(-1), best.size(2)
     panels = -(-number // _QUERIES)
@@ -198,6 +195,8 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> 
     pairs = np.append(0, np.cumsum(np.minimum(number[graph_of] - query_of, _QUERIES) * number[graph_of]))
 
     def run(first_panel: int, last_panel: int) -> None:
-        _search(first_panel, last_panel, graph_of, query_of, start, number, query, key, output, nodes, heads, channels, slots)
+        _search(
+            first_panel, last_panel, graph_of, query_of, start, number, query, key, output, nodes, heads, channels, slots, apart
+        )  # fmt: skip
 
     in_blocks(run, pairs, heads * channels)

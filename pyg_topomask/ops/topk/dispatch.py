@@ -189,7 +189,7 @@ def _search(
         shape = q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)
         best = torch.full(shape, -1, device=q.device)
         if best.numel() > 0:
-            for name, graphs in _assign(count, best.size(2), backend, q).items():
+            for name, graphs in _assign(count, wanted, backend, q).items():
                 if graphs.numel() > 0:
                     _SEARCH[name](q, k, first[graphs], count[graphs], memory, best)
             if ranked:
