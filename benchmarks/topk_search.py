@@ -56,11 +56,11 @@ def run(quick: bool, folder: Path) -> None:
         f'{"1 call" if quick else "9 calls (3 beyond 10,000 nodes)"} of each in turn. A first call, in which KeOps compiles, '
         f'does not count. "auto" to "tree" are topk_inner_product(backend=...). "alone" calls the library itself. "full '
         f'attention" is scaled_dot_product_attention with {VALUE_DIM} value channels, and queries and keys padded with zeros '
-        f'to as many. It does more than search. "x / it" is how many times as long x takes. Memory is the peak of one call '
-        f'beyond its input. All backends use "dense" for graphs of at most 1,024 nodes, and "auto" uses '
-        f'"{choose_topk_backend(31_623, DIM)}" for larger ones. In the '
-        f'thesis (Sec. 6.2), on a GPU, k-MIP attention with KeOps is 10 to 15 times as fast as with matmul and topk, which is '
-        f'faster than full attention from 10,000 nodes on.'
+        f'to as many. It does more than search. "x / it" is how many times as long x takes. Memory is the peak of one call in '
+        f'a new process beyond its input, and includes the code that it loads. All backends use "dense" for graphs of at most '
+        f'1,024 nodes, and "auto" uses "{choose_topk_backend(31_623, DIM)}" for larger ones. In the thesis (Sec. 6.2), on a '
+        f'GPU, k-MIP attention with KeOps is 10 to 15 times as fast as with matmul and topk, which is faster than full '
+        f'attention from 10,000 nodes on.'
     )
     write_table('topk_search', 'Exact top-k inner product search', note, rows, folder)
     _plot(rows, folder / 'topk_search.png')

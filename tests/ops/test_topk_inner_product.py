@@ -284,6 +284,27 @@ def test_machine_code_merges_blocks_of_keys(values: str, num: int) -> None:
         np.testing.assert_array_equal(top_keys, np.argsort(-score, axis=1, kind='stable')[:, :num])
 
 
+@pytest.mark.parametrize('size', [50, 200, 3000])
+def test_scores_of_zero_without_denormal_numbers(size: int) -> None:
+    q = torch.zeros(size, 1, 4)
+    torch.set_flush_denormal(True)
+    try:
+        index, _ = topk_inner_product(q, q, 10, backend='dense')
+    finally:
+        torch.set_flush_denormal(False)
+    assert torch.equal(index, torch.arange(10).expand(size, 1, 10))
+
+
+@pytest.mark.parametrize('size', [50, 200, 3000])
+def test_compiled_search_stays_within_the_graph_on_nan(size: int) -> None:
+    # Compiled programs do not look at the numbers.
+    q, k, ptr = tensors([size], heads=1, dtype=torch.float32)
+    q[5] = torch.nan
+    index, _ = torch.compile(topk_inner_product, fullgraph=True, backend='eager')(q, k, 10, ptr)
+    assert int(index.min()) >= 0
+    assert int(index.max()) < size
+
+
 def test_threads_find_the_same_keys() -> None:
     q, k, ptr = tensors([3000, 5, 0, 700, 1, 2500], dim=10, dtype=torch.float32)
     threads = torch.get_num_threads()

@@ -47,10 +47,11 @@ _SEARCH = {
     'tree': _by_graph(kd_tree.search_graph),
 }
 _LOAD = {'keops': keops.load, 'faiss': faiss.load}
-# Graphs up to this size are searched in batches, with any backend.
+# Graphs up to this size are searched by `dense`, with any backend.
 _SMALL = 1024
-# The largest k for which `auto` uses `dense` for larger graphs. At 10,000 nodes and 10 channels, it took 0.4 to 0.7 times as
-# long as `chunked` at k = 100, and about as long at 200.
+# The largest k for which `auto` uses machine code for larger graphs. At 10,000 nodes and 10 channels, it took 0.4 to 0.7 times
+# as long as `chunked` at k = 100, and about as long at 200. At k = 10 and 3,162 to 31,623 nodes, it took 0.1 to 0.6 times as
+# long as `chunked` and 0.1 to 0.9 times as long as faiss for 10 to 256 channels.
 _DENSE_NUM = 128
 # Bounds of the choice of `auto` without Numba, between measurements at 31,623 nodes and k = 10: faiss took 1.1 times as long as
 # `chunked` at 10 channels and 0.6 times at 64, the tree 0.5 times at 2 and 1.3 times at 3.
@@ -98,8 +99,8 @@ def topk_inner_product(
           - CPU
 
     All backends use :obj:`"dense"` for graphs of at most 1,024 nodes. On a CPU with Numba and for :obj:`num` up to 128,
-    :obj:`"auto"` uses it for all graphs. Otherwise, it depends on the size of each graph, see :func:`choose_topk_backend`.
-    Backends may differ if scores are equal up to rounding.
+    :obj:`"auto"` uses it for all graphs. Otherwise, :obj:`"auto"` depends on the size of each graph, see
+    :func:`choose_topk_backend`. Backends may differ if scores are equal up to rounding.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
@@ -112,7 +113,8 @@ def topk_inner_product(
         deterministic (bool): Break ties by the lowest index. The result is then the same with all backends and in all
             batches. This takes longer if many scores are equal. (default: :obj:`False`)
         memory (int, optional): Bytes of scores that :obj:`"chunked"`, and :obj:`"dense"` without Numba, keep at a time; their
-            total memory is a few times as large. (default: :obj:`None`, 4 MiB per thread on a CPU, 256 MiB on other devices)
+            total memory is a few times as large. With Numba, :obj:`"dense"` needs a copy of the keys, and less than a MiB per
+            thread for small :obj:`num`. (default: :obj:`None`, 4 MiB per thread on a CPU, 256 MiB on other devices)
 
     Returns:
         (torch.Tensor, torch.Tensor): The selected nodes, the best first, int64, and whether they are valid, bool; both
