@@ -21,6 +21,7 @@ VECTORS = '8d395281b0be'
 _ROWS, _QUERIES, _LANES = 8, 64, 16
 # Keys of a block, and numbers of a block of keys with many channels.
 _KEYS, _NUMBERS = 2**12, 2**18
+# Numbers of a page of memory.
 _PAGE = 1024
 # The first scores of a query are divided into at least so many groups, and into twice as many as there are keys to find.
 _GROUPS = 32
