@@ -191,7 +191,7 @@ def _search(
         shape = q.size(0), q.size(1), min(wanted + EXTRA * ranked, largest)
         best = torch.full(shape, -1, device=q.device)
         if best.numel() > 0:
-            for name, graphs in _assign(count, wanted, backend, q).items():
+            for name, graphs in _assign(count, wanted, best.size(2), backend, q).items():
                 if graphs.numel() > 0:
                     _SEARCH[name](q, k, first[graphs], count[graphs], memory, best)
             if ranked:
@@ -213,9 +213,9 @@ def _(q: Tensor, k: Tensor, ptr: Tensor, num: int, backend: str, deterministic: 
 _searched = transformable(_search)
 
 
-def _assign(count: Tensor, num: int, backend: str, q: Tensor) -> dict[str, Tensor]:
+def _assign(count: Tensor, num: int, slots: int, backend: str, q: Tensor) -> dict[str, Tensor]:
     r"""Assigns graphs to backends. The backend of a graph depends on its size, not on its batch."""
-    small = (count <= _SMALL) | (count < num)
+    small = (count <= _SMALL) | (count < slots)
     graphs_of, large = {'dense': (small & (count > 0)).nonzero().flatten()}, (~small).nonzero().flatten()
     names = [
         choose_topk_backend(size, q.size(2), q.device, q.dtype, num) if backend == 'auto' else backend
