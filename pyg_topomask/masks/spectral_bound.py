@@ -32,15 +32,21 @@ class GlobalReductions:
         r"""Returns an entry that differs from its transposed entry by more than rounding, or :obj:`None` for a symmetric
         matrix.
         """
-        size = self.pattern.num_rows
-        found = self._difference(self.col * size + self.row, weight, self.row * size + self.col, weight)
+        pattern, size = self.pattern, self.pattern.num_rows
+        if torch.equal(pattern.rowptr, pattern.rowptr_t) and torch.equal(pattern.col, pattern.col_t):
+            found = self._first_difference(weight, weight[pattern.perm_t])
+        else:
+            found = self._difference(self.col * size + self.row, weight, self.row * size + self.col, weight)
         return None if found is None else (int(self.row[found]), int(self.col[found]))
 
-    @staticmethod
-    def _difference(key: Tensor, weight: Tensor, mirrored: Tensor, mirrored_weight: Tensor) -> int | None:
+    @classmethod
+    def _difference(cls, key: Tensor, weight: Tensor, mirrored: Tensor, mirrored_weight: Tensor) -> int | None:
         r"""Returns an entry whose transposed entry, found by its sorted key, is missing or differs."""
         place = torch.searchsorted(mirrored, key).clamp(max=max(mirrored.numel() - 1, 0))
-        other = mirrored_weight[place].masked_fill(mirrored[place] != key, 0.0)
+        return cls._first_difference(weight, mirrored_weight[place].masked_fill(mirrored[place] != key, 0.0))
+
+    @staticmethod
+    def _first_difference(weight: Tensor, other: Tensor) -> int | None:
         differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
         return int(differs.nonzero()[0]) if bool(differs.any()) else None
 

@@ -104,8 +104,12 @@ def _bound(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-u
 
 
 @compiled
-def _sort(top, chosen, start, number, num, ranks, space, places):  # type: ignore[no-untyped-def]
-    r"""Sorts candidates by their scores, and returns how many are left, at most :obj:`num`. Of equal ones, the first stays."""
+def _sort(kept, scratch, query, number, num):  # type: ignore[no-untyped-def]
+    r"""Sorts the candidates of a query by their scores, and returns how many are left, at most :obj:`num`. Of equal ones, the
+    first stays.
+    """
+    (top, chosen, _, _), (_, ranks, space, places) = kept, scratch
+    start = query * (chosen.size // _QUERIES)
     if number <= _FEW:
         _rank(top, start, number, ranks)
         for candidate in range(number):
@@ -120,10 +124,36 @@ def _sort(top, chosen, start, number, num, ranks, space, places):  # type: ignor
 
 
 @compiled
-def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, best, nodes, heads, channels, slots, apart):  # type: ignore[no-untyped-def]
-    r"""Writes the best keys of the queries in some panels. A panel has up to :obj:`_QUERIES` queries of one graph. Each query
-    keeps the scores above a bound as candidates. When there are many, the best stay, and the last of them becomes the bound.
+def _keep(kept, scratch, query, num, score, start, size, first_key):  # type: ignore[no-untyped-def]
+    r"""Adds the scores of a query with a block of keys that are above its bound to its candidates. When there are many, the
+    best stay, and the last of them becomes the bound.
     """
+    (top, chosen, held, bounds), (maxima, ranks, _, _) = kept, scratch
+    limit, groups = chosen.size // _QUERIES, maxima.size
+    bound, candidates, into = bounds[query], held[query], query * limit
+    # In the first block, most scores would be candidates without a bound.
+    equal = int(first_key == 0 and size > 2 * groups and groups <= _FEW)
+    if equal:
+        bound = _bound(score, start, size, num, groups, maxima, ranks)
+    for offset in range(0, size, _LANES):
+        bits = _larger(score, start + offset, bound, equal)
+        while bits != 0:
+            key = offset + lowest_bit(bits)
+            bits &= bits - 1
+            top[into + candidates], chosen[into + candidates] = score[start + key], first_key + key
+            candidates += 1
+            if candidates == limit:
+                candidates = _sort(kept, scratch, query, candidates, num)
+                bound, equal = top[into + num - 1], 0
+    if candidates > num + _LANES:
+        candidates = _sort(kept, scratch, query, candidates, num)
+        bound = top[into + num - 1]
+    bounds[query], held[query] = bound, candidates
+
+
+@compiled
+def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, best, nodes, heads, channels, slots, apart):  # type: ignore[no-untyped-def]
+    r"""Writes the best keys of the queries in some panels. A panel has up to :obj:`_QUERIES` queries of one graph."""
     most = 1
     for panel in range(first_panel, last_panel):
         most = max(most, count[graph_of[panel]])
@@ -134,47 +164,27 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
     held, bounds = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, q.dtype)
     length = max(limit, groups, width) + _LANES
     ranks, space, places = np.empty(length, np.int32), np.empty(length, q.dtype), np.empty(length, np.int32)
-    maxima = np.empty(groups, q.dtype)
+    kept, scratch = (top, chosen, held, bounds), (np.empty(groups, q.dtype), ranks, space, places)
     for head in range(heads):
         for panel in range(first_panel, last_panel):
             graph, begin = graph_of[panel], query_of[panel]
             first, number = start[graph], count[graph]
             queries, num = min(_QUERIES, number - begin), min(slots, number)
             held[:], bounds[:] = 0, -np.inf
-            for block in range((number + width - 1) // width):
-                columns = min(width, number - block * width)
+            for first_key in range(0, number, width):
+                columns = min(width, number - first_key)
                 filled = min(width, (columns + groups - 1) // groups * groups)
                 for row in range(_ROWS):
                     scores[row * width + columns : row * width + filled] = -np.inf
                 for query in range(0, queries, _ROWS):
                     rows = min(_ROWS, queries - query)
                     place = ((first + begin + query) * heads + head) * channels
-                    key = head * channels * apart + first + block * width
+                    key = head * channels * apart + first + first_key
                     multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, columns)
                     for row in range(rows):
-                        item = query + row
-                        bound, candidates, into = bounds[item], held[item], item * limit
-                        # In the first block, most scores would be candidates without a bound.
-                        equal = int(block == 0 and filled > 2 * groups and groups <= _FEW)
-                        if equal:
-                            bound = _bound(scores, row * width, filled, num, groups, maxima, ranks)
-                        for offset in range(row * width, row * width + filled, _LANES):
-                            bits = _larger(scores, offset, bound, equal)
-                            while bits != 0:
-                                position = offset + lowest_bit(bits)
-                                bits &= bits - 1
-                                top[into + candidates] = scores[position]
-                                chosen[into + candidates] = block * width + position - row * width
-                                candidates += 1
-                                if candidates == limit:
-                                    candidates = _sort(top, chosen, into, candidates, num, ranks, space, places)
-                                    bound, equal = top[into + num - 1], 0
-                        if candidates > num + _LANES:
-                            candidates = _sort(top, chosen, into, candidates, num, ranks, space, places)
-                            bound = top[into + num - 1]
-                        bounds[item], held[item] = bound, candidates
+                        _keep(kept, scratch, query + row, num, scores, row * width, filled, first_key)
             for query in range(queries):
-                left = _sort(top, chosen, query * limit, held[query], num, ranks, space, places)
+                left = _sort(kept, scratch, query, held[query], num)
                 place = (head * nodes + first + begin + query) * slots
                 for rank in range(left):
                     best[place + rank] = first + chosen[query * limit + rank]
