@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks
+from pyg_topomask.checks import check_nodes
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.routes.blocks import attend_blocks
@@ -102,6 +103,8 @@ def _check_rows(rows: Tensor, q: Tensor, k: Tensor, mask: MaskOperator, route: s
         )
     if mask.low_rank is None or mask.segments.several or route not in ('auto', 'low_rank'):
         raise ArgumentError('rows', f'rows of {mask!r} on route {route!r}', 'masks of low rank on one graph')
+    if rows.device.type == 'cpu' and not torch.compiler.is_compiling():  # a GPU would have to be waited for
+        check_nodes(k.size(0), rows=rows)
 
 
 def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:

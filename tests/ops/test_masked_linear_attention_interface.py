@@ -118,6 +118,9 @@ def test_rows_that_do_not_fit_are_named() -> None:
             masked_linear_attention(queries, k, v, operator, route, index)
     with pytest.raises(ValueError, match=r'^rows: got rows of .*; accepted: masks of low rank on one graph'):
         masked_linear_attention(q[:2], k, v, bound(GRFMask(2)), rows=index)
+    for outside in (torch.tensor([1, 6]), torch.tensor([-1, 2]), torch.tensor([1.0, 2.0])):
+        with pytest.raises(ValueError, match=r'^rows: got .*; accepted: '):
+            masked_linear_attention(q[:2], k, v, mask, rows=outside)
 
 
 # Compilation ----------------------------------------------------------------------------------------------------------

@@ -5,8 +5,8 @@ it up. In forks such as `Exphormer <https://github.com/hamed1375/Exphormer>`_, i
 :obj:`SingleLayer` in :obj:`graphgps.network.multi_model`. Each class is replaced by a subclass that builds the attentions of
 this package if :obj:`gt.layer_type` names one, and otherwise behaves as before. Names of :obj:`GPSLayer` keep their meaning.
 The function that declares GraphGPS's options :obj:`gt` also declares :obj:`gt.sparse` of the k-MIP authors' configurations, if
-it is missing. Nothing else is replaced. The hook also lets :func:`torch.load`, which rejects PyG's classes since version 2.6,
-load the stored data sets of GraphGPS.
+it is missing. Two things that newer libraries dropped are restored: :func:`torch.load` loads the stored data sets of GraphGPS,
+which have classes of PyG, and the :obj:`mean_squared_error` of its logger takes :obj:`squared`. Nothing else is replaced.
 
 The hook runs when this module is imported, if :obj:`graphgps` is already imported, and whenever GraphGym's :obj:`set_cfg` is
 called. Every run calls it after its imports, and the options of GraphGPS's models do not exist earlier.
@@ -14,10 +14,12 @@ called. Every run calls it after its imports, and the options of GraphGPS's mode
 
 from __future__ import annotations
 
+import inspect
 import sys
 from collections.abc import Callable
 
 import torch
+from torch import Tensor
 from torch.nn import Module
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import GlobalStorage
@@ -51,6 +53,14 @@ def declare_sparse(node: CfgNode) -> None:
     node.gt.setdefault('sparse', CfgNode(options))
 
 
+def _mean_squared_error(true: Tensor, predicted: Tensor, squared: bool = True) -> float:
+    r"""The function of scikit-learn, with the argument that its version 1.6 removed."""
+    from sklearn import metrics
+
+    error = metrics.mean_squared_error if squared else metrics.root_mean_squared_error
+    return float(error(true, predicted))
+
+
 #: Modules of GraphGPS and its forks, the replaced class in each, and its hook.
 _HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
     ('graphgps.network.gps_model', 'GPSLayer', GPSLayerHook),
@@ -73,6 +83,9 @@ def hook_graphgps(node: CfgNode | None = None) -> None:
         if theirs is not None and not issubclass(theirs, hook):
             # Under the original name, which pickle uses.
             setattr(module, name, type(name, (hook, theirs), {'__module__': module_name, '__doc__': theirs.__doc__}))
+    logger = sys.modules.get('graphgps.logger')
+    if logger is not None and 'squared' not in inspect.signature(logger.mean_squared_error).parameters:
+        vars(logger).update(mean_squared_error=_mean_squared_error)
     declare = register.config_dict.get('cfg_gt')
     if declare is not None and not isinstance(declare, _DeclareWithSparse):
         register.config_dict['cfg_gt'] = _DeclareWithSparse(declare)

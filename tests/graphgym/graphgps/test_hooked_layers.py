@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import copy
 import pickle
+import sys
 import warnings
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
+import sklearn.metrics
 import torch
 from graphgps_layers import CHANNELS, HEADS, REAL, batch_of_paths, make
 from torch import Tensor
@@ -263,6 +266,18 @@ def test_hooked_once(graphgps: SimpleNamespace) -> None:
     hook_graphgps()
     set_cfg(cfg)
     assert graphgps.module.GPSLayer is before
+
+
+def test_logger_computes_root_mean_squared_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    logger = ModuleType('graphgps.logger')
+    logger.mean_squared_error = sklearn.metrics.mean_squared_error  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, 'graphgps.logger', logger)
+    hook_graphgps()
+    hook_graphgps()
+    true, predicted = torch.randn(2, 7, 3, generator=torch.Generator().manual_seed(0))
+    squares = ((true - predicted) ** 2).numpy().mean(0)
+    assert logger.mean_squared_error(true, predicted) == pytest.approx(squares.mean(), rel=1e-6)
+    assert logger.mean_squared_error(true, predicted, squared=False) == pytest.approx(np.sqrt(squares).mean(), rel=1e-6)
 
 
 def test_what_data_lacks_is_named(graphgps: SimpleNamespace) -> None:
