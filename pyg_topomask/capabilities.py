@@ -181,8 +181,7 @@ class Blocks:
         if dtype not in self.cache:
             with torch.inference_mode(False), torch.no_grad():
                 self.cache[dtype] = self.make(segments, dtype)
-        terms: Tensor = self.cache[dtype]
-        return terms
+        return self.cache[dtype]
 
     def scaled(self, scale: Tensor) -> Blocks:
         factor, unscaled = scale.to(self.coefficients.dtype).view(-1, 1), self.magnitude

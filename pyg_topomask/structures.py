@@ -100,8 +100,7 @@ class MaskStructure(ABC):
     @property
     def key(self) -> str:
         r"""A string that identifies this structure in custom operators, which accept only tensors and plain values."""
-        key: str = _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
-        return key
+        return _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
 
 
 def _plain(value: Any) -> Any:

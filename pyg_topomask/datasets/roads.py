@@ -109,8 +109,7 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
         volume = stored['volume'] if 'volume' in stored else np.zeros(len(edges))
 
     def sums(values: NDArray[Any]) -> NDArray[Any]:
-        total: NDArray[Any] = np.bincount(edges[:, 0], values, size) + np.bincount(edges[:, 1], values, size)
-        return total
+        return np.bincount(edges[:, 0], values, size) + np.bincount(edges[:, 1], values, size)
 
     # The matrix also stores roads of length 0 as edges. Of parallel roads, the shortest counts.
     ends, length = np.sort(edges, axis=1), links[:, columns.index('length')] + 1e-3

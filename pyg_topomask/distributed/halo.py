@@ -92,15 +92,13 @@ class Halo(Numbered):
 
     def gather_all(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         r"""Returns the rows of the extended nodes of several tensors of one data type, in one message. See :meth:`gather`."""
-        result: tuple[Tensor, ...] = _Gather.apply(self, *tensors)
-        return result
+        return _Gather.apply(self, *tensors)
 
     def scatter(self, x: Tensor) -> Tensor:
         r"""Adds the rows of each node in all processes, given the rows of the extended nodes, :obj:`[n + h, ...]`. Returns the
         sums of the nodes of this process, :obj:`[n, ...]`. This is the transpose of :meth:`gather`. Differentiable.
         """
-        result: Tensor = _Scatter.apply(self, x)[0]
-        return result
+        return _Scatter.apply(self, x)[0]
 
     def pad(self, x: Tensor) -> Tensor:
         r"""Appends a row of zeros for each node of the halo. Nothing is sent."""
@@ -125,8 +123,7 @@ class Halo(Numbered):
 def _sums(values: Tensor, sizes: list[int]) -> list[int]:
     r"""Returns the sums of consecutive groups of values."""
     ends = torch.nn.functional.pad(values.cumsum(0), (1, 0))[torch.tensor([0, *accumulate(sizes)])]
-    sums: list[int] = ends.diff().tolist()
-    return sums
+    return ends.diff().tolist()
 
 
 class _Gather(torch.autograd.Function):

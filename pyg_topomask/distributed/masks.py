@@ -123,8 +123,7 @@ def _bind_low_rank(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
 
 def _prepare_degrees(mask: SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
     if mask.degree_attr is not None:
-        given: Tensor = _prepare_as_is(mask, graph, generator)
-        return given
+        return _prepare_as_is(mask, graph, generator)
     flows = ('source_to_target', 'target_to_source') if mask.flow is None else (mask.flow,)
     rows = [graph.extended(flow).row_and_col(flow)[0] for flow in flows]
     return torch.bincount(torch.cat(rows), minlength=graph.num_nodes)

@@ -24,8 +24,7 @@ class ShardSegments(Segments):
 
     @property
     def position(self) -> Tensor:
-        nodes: Tensor = self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)
-        return nodes
+        return self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)
 
     def _measured(self) -> tuple[int, int]:
         return self.shard.total_nodes, self.shard.total_nodes**2

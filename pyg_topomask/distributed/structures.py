@@ -36,8 +36,7 @@ class SummedStructure(MaskStructure):
         sums = torch.stack([(right[..., rank, None] * x).sum(0) for rank in range(right.size(-1))])
         sums = sum_over_processes(sums, BY_NUMBER[self.shard].group)
         terms = [left[..., rank, None] * each for rank, each in enumerate(sums)]
-        total: Tensor = sum(terms[1:], start=terms[0])
-        return total
+        return sum(terms[1:], start=terms[0])
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         left, right = tensors
@@ -132,8 +131,7 @@ class ShardPolynomialStructure(MaskStructure):
         # Pattern and entries are those of a square matrix on the extended nodes.
         product = self.apply((coefficients, positive_off_diagonal(value, pattern), *pattern), x).clamp(min=0.0)
         largest = BY_NUMBER[self.shard].group.maximum(x.amax(0, keepdim=True))
-        bounded: Tensor = product + relative_error(self.error, x.dtype) * largest
-        return bounded
+        return product + relative_error(self.error, x.dtype) * largest
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, matrix = self.inner.transpose(tensors[1:])

@@ -46,8 +46,7 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
     """
     number = torch.tensor(float(values.numel()), dtype=torch.float64, device=values.device)
     count = graph.group.sum(number).clamp(min=1.0)
-    total: Tensor = _Shared.apply(values.sum() / count.to(values), graph.group)
-    return total
+    return _Shared.apply(values.sum() / count.to(values), graph.group)
 
 
 def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:

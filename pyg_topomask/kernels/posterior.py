@@ -99,8 +99,7 @@ def sample_posterior(
     columns = covariance[:, nodes]
     observed = columns[nodes].add_diagonal(torch.tensor(float(noise), dtype=covariance.dtype, device=covariance.device))
     rest = y.to(prior).unsqueeze(1) - prior[nodes] - noise**0.5 * normal(nodes.numel())
-    samples: Tensor = (prior + columns @ observed.solve(rest)).t()
-    return samples
+    return (prior + columns @ observed.solve(rest)).t()
 
 
 def _has_root(covariance: LinearOperator) -> bool:

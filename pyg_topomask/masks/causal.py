@@ -69,8 +69,7 @@ class CausalStructure(MaskStructure):
     r"""Prefix sums within each graph. Tensors: the layouts of the order and of the reverse order, see :func:`_layout`."""
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        result: Tensor = _PrefixSum.apply(x, *tensors)
-        return result
+        return _PrefixSum.apply(x, *tensors)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, _reverse(tensors)

@@ -100,8 +100,7 @@ class GRFState:
 
     @cached_property
     def num_entries(self) -> int:
-        count: int = estimate_pairs(self.query, self.key)
-        return count
+        return estimate_pairs(self.query, self.key)
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""

@@ -141,8 +141,7 @@ class PowerSeriesMask(LogarithmicMask):
         return type(self), self._adjacency.settings()
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        state: AdjacencyState = self._adjacency.prepared(graph, generator)
-        return state
+        return self._adjacency.prepared(graph, generator)
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         alpha = self.alpha

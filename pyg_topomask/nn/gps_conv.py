@@ -202,8 +202,7 @@ class TopoGPSConv(GPSConv):
     def _norm(self, h: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:
         if norm is None:
             return h
-        out: Tensor = norm(h, batch=batch) if self.norm_with_batch else norm(h)
-        return out
+        return norm(h, batch=batch) if self.norm_with_batch else norm(h)
 
 
 def _takes(conv: Module, name: str) -> bool:
@@ -220,5 +219,4 @@ def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:
         h, _ = attn(h, h, h, key_padding_mask=~mask, need_weights=False)
     else:
         h = attn(h, mask=mask)
-    out: Tensor = h[mask]
-    return out
+    return h[mask]

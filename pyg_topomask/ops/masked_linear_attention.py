@@ -81,8 +81,7 @@ def masked_linear_attention(
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
             return torch.cat([masked_linear_attention(*each, route, rows) for each in split], dim=1)
     if mask.segments.shard is not None:
-        attended: Tensor = mask.segments.shard.linear_attention(q, k, v, mask, route)
-        return attended
+        return mask.segments.shard.linear_attention(q, k, v, mask, route)
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):

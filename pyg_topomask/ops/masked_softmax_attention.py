@@ -60,8 +60,7 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
     check_shapes(q, k, v, mask)
     check_probability(dropout=dropout)
     if mask.segments.shard is not None:
-        attended: Tensor = mask.segments.shard.softmax_attention(q, k, v, mask, dropout)
-        return attended
+        return mask.segments.shard.softmax_attention(q, k, v, mask, dropout)
     out, _ = attend_softmax(q, k, v, entries_of(mask), dropout)
     return out
 

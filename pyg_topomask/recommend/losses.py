@@ -67,8 +67,7 @@ def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
     x, n = _unit(x), x.size(0)
     if n < 2:
         return 0.0 * x.sum()
-    value: Tensor = _LogMeanKernel.apply(x, t)
-    return value
+    return _LogMeanKernel.apply(x, t)
 
 
 class _LogMeanKernel(torch.autograd.Function):

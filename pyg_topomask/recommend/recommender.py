@@ -84,8 +84,7 @@ class MGFormerRecommender(Recommender):
 
     def loss(self, users: Tensor, items: Tensor) -> Tensor:
         nodes = self.encoder(self.data, torch.cat([users, self.encoder.num_users + items]))
-        loss: Tensor = self.criterion(*nodes.chunk(2))
-        return loss
+        return self.criterion(*nodes.chunk(2))
 
 
 def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:

@@ -126,8 +126,7 @@ class WalkFeatures:
         """
         with torch.inference_mode(False):
             if uses_numba(self.load.device) and not is_exporting():
-                summed: Tensor = _squares_compiled(self)
-                return summed
+                return _squares_compiled(self)
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]
             total, each = int_or_symint(count.sum()), torch.arange(self.nnz, device=self.load.device)
@@ -199,8 +198,7 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
         segments (Segments): The division of the nodes into graphs.
     """
     if uses_numba(query.load.device):
-        blocks: Tensor = _blocks_compiled(query, key, dtype, segments)
-        return blocks
+        return _blocks_compiled(query, key, dtype, segments)
     pairs = PairLoads(query, key, dtype, 'sums')
     blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
     return blocks.index_copy_(1, segments.pairs(pairs.pattern.row, pairs.pattern.col), pairs.loads.t())
@@ -308,8 +306,7 @@ def _meet_compiled(
 
 def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
     r"""Sums loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
-    result: Tensor = _combined_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
-    return result
+    return _combined_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
 
 
 # A custom operator, because torch.compile does not trace sparse tensors.

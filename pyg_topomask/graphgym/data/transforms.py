@@ -235,11 +235,9 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
         # Copies, because a slice of the dataset would be sent with the whole memory.
         copies = ((transform, data.clone(), seed) for _, data, seed in jobs)
         graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in copies)
-    shown: Iterable[Data] = tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
-    return shown
+    return tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
 
 
 def _transformed(transform: BaseTransform, data: Data, seed: int) -> Data:
     seed_everything(seed)
-    out: Data = transform(data)
-    return out
+    return transform(data)

@@ -68,8 +68,7 @@ class GlobalAttention(Module):
         if self.log_weights:
             out, (pairs, alpha) = out
             self.weights = _dense_weights(pairs, alpha.detach(), graph).cpu()
-        attended: Tensor = out
-        return attended
+        return out
 
     def get_extra_state(self) -> dict[str, Any]:
         return {'name': self.name, 'options': self.options}
@@ -184,10 +183,8 @@ class GPSLayerHook(Module):
     def _ff_block(self, x: Tensor) -> Tensor:
         # GraphGPS adds the residual to the sum of the local and the global output. Here, x is only the local output.
         if self._attended is None:
-            theirs: Tensor = super()._ff_block(x)  # type: ignore[misc]
-            return theirs
-        ours: Tensor = self._attended + super()._ff_block(x + self._attended)  # type: ignore[misc]
-        return ours
+            return super()._ff_block(x)  # type: ignore[misc]
+        return self._attended + super()._ff_block(x + self._attended)  # type: ignore[misc]
 
 
 def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: float) -> None:

@@ -121,8 +121,7 @@ class _Kinds(Module):
         self.embeddings = ModuleList(Embedding(size, emb_dim) for size in sizes)
 
     def forward(self, kinds: Tensor) -> Tensor:
-        total: Tensor = sum(embedding(kinds[:, column].long()) for column, embedding in enumerate(self.embeddings))
-        return total
+        return sum(embedding(kinds[:, column].long()) for column, embedding in enumerate(self.embeddings))
 
 
 class SmilesNodeEncoder(Module):

@@ -121,8 +121,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
         scale = decoded(content[0]) if isinstance(content, list) and len(content) == 2 else None
         if not is_number(scale) or not math.isfinite(scale):
             raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree')
-        scaled: Mask = build_mask(content[1], heads) * scale
-        return scaled
+        return build_mask(content[1], heads) * scale
     if kind not in MASKS:
         raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}')
     if isinstance(content, Mapping) and 'heads' in content:
@@ -142,8 +141,7 @@ def first_options(tree: Any, name: str) -> dict[str, Any]:
         {'num_walks': 8}
     """
     if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping) and tree[name]:
-        options: dict[str, Any] = decoded(tree[name])
-        return options
+        return decoded(tree[name])
     subtrees = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
     return next(filter(None, (first_options(subtree, name) for subtree in subtrees)), {})
 

@@ -98,8 +98,7 @@ class ComposedSVDEncoder(Module):
         self.encoder2 = second
 
     def forward(self, batch: Data) -> Data:
-        composed: Data = self.encoder2(self.encoder1(batch))
-        return composed
+        return self.encoder2(self.encoder1(batch))
 
 
 def register_svd_encoders() -> None:

@@ -221,8 +221,7 @@ class GKAT(torch.nn.Module):
         if batch is None:
             batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=x.device)
         pool = {'mean': global_mean_pool, 'max': global_max_pool}.get(self.readout, global_add_pool)
-        pooled: Tensor = pool(x, batch.long(), graph.num_graphs)
-        return pooled
+        return pool(x, batch.long(), graph.num_graphs)
 
 
 class _Concatenation(torch.nn.Identity):

@@ -149,8 +149,7 @@ class Interlacer(Module):
         h = self.lin_in(torch.cat([x, pos], dim=-1))
         for block in self.blocks:
             h = block(h, pos, graph)
-        step: Tensor = self.max_step * self.lin_out(h).tanh()
-        return step
+        return self.max_step * self.lin_out(h).tanh()
 
     @outside_transforms
     def _graph(self, pos: Tensor, batch: Tensor | None) -> Graph:
@@ -240,8 +239,7 @@ class _NeighborAttender(Module):
     def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
         neighbor, node = edge_index
         message = self.mlp(torch.cat([x[node], x[neighbor], pos[neighbor] - pos[node]], dim=-1))
-        out: Tensor = scatter(message, node, dim_size=x.size(0), reduce='max')
-        return out
+        return scatter(message, node, dim_size=x.size(0), reduce='max')
 
 
 def _mlp(in_channels: int, hidden_channels: int, out_channels: int) -> Sequential:

@@ -119,8 +119,7 @@ class TopologicalViT(torch.nn.Module):
 
     def forward(self, images: Tensor) -> Tensor:
         r"""Returns the logits, :obj:`[B, num_classes]`, of images of shape :obj:`[B, in_channels, height, width]`."""
-        logits: Tensor = self.head(self.encoder(self.embedding(images)))
-        return logits
+        return self.head(self.encoder(self.embedding(images)))
 
 
 class PatchEmbedding(torch.nn.Module):
@@ -157,8 +156,7 @@ class PatchEmbedding(torch.nn.Module):
         if images.shape[1:] != self.shape:
             raise ArgumentError('images', f'shape {tuple(images.shape)}', f'[B, {", ".join(map(str, self.shape))}]')
         check_dtype(self.conv.weight.dtype, images=images)
-        tokens: Tensor = self.conv(images).flatten(2).transpose(1, 2)
-        return tokens
+        return self.conv(images).flatten(2).transpose(1, 2)
 
 
 class GridEncoder(torch.nn.Module):
@@ -215,8 +213,7 @@ class GridEncoder(torch.nn.Module):
         x = tokens + self.position
         for block in self.blocks:
             x = block(x, self.graph)
-        encoded: Tensor = self.norm(x).mean(dim=1)
-        return encoded
+        return self.norm(x).mean(dim=1)
 
     def graph(self, copies: int) -> Graph:
         r"""Returns one graph with the given number of copies of the grid, and its prepared masks. The graphs for one copy and
@@ -290,8 +287,7 @@ class GridAttention(torch.nn.Module):
         """
         q, k, v = self.lin_qkv(x).unflatten(2, (3, self.heads, -1)).unbind(2)
         attend = self._softmax if self.attention == 'softmax' else self._linear
-        out: Tensor = self.lin_out(attend(q, k, v, graph).flatten(2))
-        return out
+        return self.lin_out(attend(q, k, v, graph).flatten(2))
 
     def _linear(self, q: Tensor, k: Tensor, v: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         assert self.feature_map is not None
@@ -352,8 +348,7 @@ class _Block(torch.nn.Module):
 
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         x = x + self.dropout(self.attention(self.norm1(x), graph))
-        out: Tensor = x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
-        return out
+        return x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
 
 
 def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:

@@ -117,5 +117,4 @@ class ViViT(torch.nn.Module):
         check_dtype(self.head.weight.dtype, videos=videos)
         images = videos.unflatten(1, (self.num_indices, -1)).flatten(2, 3).flatten(0, 1)
         frames = self.spatial(self.embedding(images)).unflatten(0, (videos.size(0), self.num_indices))
-        logits: Tensor = self.head(self.temporal(frames))
-        return logits
+        return self.head(self.temporal(frames))
