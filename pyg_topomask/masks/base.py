@@ -208,7 +208,7 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
     return operator
 
 
-class _ComposedMask(Mask):
+class ComposedMask(Mask):
     r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings."""
 
     def __init__(self, *masks: Mask) -> None:
@@ -256,7 +256,7 @@ class _ComposedMask(Mask):
             mask.reset_parameters()
 
 
-class SumMask(_ComposedMask):
+class SumMask(ComposedMask):
     r"""The sum of masks.
 
     Shapes:
@@ -272,7 +272,7 @@ class SumMask(_ComposedMask):
         return sum(rest, start=first)
 
 
-class HadamardMask(_ComposedMask):
+class HadamardMask(ComposedMask):
     r"""The entrywise product of masks. Of any two factors, one must have low rank, or both must be sparse.
 
     Args:
@@ -307,7 +307,7 @@ class HadamardMask(_ComposedMask):
         return product
 
 
-class MultiHeadMask(_ComposedMask):
+class MultiHeadMask(ComposedMask):
     r"""Several masks, each for some of the heads. The heads may have masks of different types, or different walks, as in the
     vision Transformers of `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2).
@@ -340,7 +340,7 @@ class MultiHeadMask(_ComposedMask):
         return MaskOperator.side_by_side(*self._bound(graph, state))
 
 
-class TransposedMask(_ComposedMask):
+class TransposedMask(ComposedMask):
     r"""The transpose of a mask.
 
     Shapes:
@@ -360,7 +360,7 @@ class TransposedMask(_ComposedMask):
         return self._bound(graph, state)[0].T
 
 
-class ScaledMask(_ComposedMask):
+class ScaledMask(ComposedMask):
     r"""A mask times a number, or times one number per head.
 
     Args:
