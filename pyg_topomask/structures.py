@@ -126,8 +126,22 @@ def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
     return key
 
 
+class Combination(MaskStructure):
+    r"""Base class of structures that combine products of others, and bounds of these products in the same way."""
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._combine('apply', tensors, x)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._combine('magnitude', tensors, x)
+
+    @abstractmethod
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        r"""Returns what the other structures return by a method, combined."""
+
+
 @dataclass(frozen=True)
-class Composition(MaskStructure):
+class Composition(Combination):
     r"""Base class of compositions of structures, with concatenated tensors. :obj:`lengths` are their numbers of tensors."""
 
     structures: tuple[MaskStructure, ...]
@@ -151,12 +165,8 @@ class Composition(MaskStructure):
 class SumStructure(Composition):
     r""":math:`\sum_i \mathbf{M}_i`."""
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (structure.apply(group, x) for structure, group in self._split(tensors))
-        return sum(rest, start=first)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (structure.magnitude(group, x) for structure, group in self._split(tensors))
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        first, *rest = (getattr(structure, method)(group, x) for structure, group in self._split(tensors))
         return sum(rest, start=first)
 
 
@@ -166,13 +176,9 @@ class HeadsStructure(Composition):
 
     heads: tuple[int, ...]
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([structure.apply(group, block) for (structure, group), block in split], dim=1)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([structure.magnitude(group, block) for (structure, group), block in split], dim=1)
+        return torch.cat([getattr(structure, method)(group, block) for (structure, group), block in split], dim=1)
 
 
 @dataclass(frozen=True)
