@@ -40,13 +40,8 @@ class PeptidesFunctional(FileDataset):
         ValueError: If :obj:`split` is unknown.
     """
 
-    @property
-    def raw_file_names(self) -> list[str]:
-        return ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']
-
-    @property
-    def stem(self) -> str:
-        return 'peptides_functional'
+    raw_file_names = ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']
+    stem = 'peptides_functional'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         with np.load(self.raw_paths[1]) as file:

@@ -49,13 +49,8 @@ class UrbanObjects(FileDataset):
         ValueError: If :obj:`split` is unknown.
     """
 
-    @property
-    def raw_file_names(self) -> list[str]:
-        return ['urban_objects.npz']
-
-    @property
-    def stem(self) -> str:
-        return 'urban_objects'
+    raw_file_names = ['urban_objects.npz']
+    stem = 'urban_objects'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         with np.load(self.raw_paths[0]) as file:
@@ -116,15 +111,9 @@ class SceneBlocks(FileDataset):
             check_whole(1, max_points=max_points)
         self.name = name
         self.max_points = max_points
+        self.raw_file_names = list(SCENES[name][0])
+        self.stem = f'{name}_{max_points or "whole"}'
         super().__init__(root, split, transform, pre_transform)
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return list(SCENES[self.name][0])
-
-    @property
-    def stem(self) -> str:
-        return f'{self.name}_{self.max_points or "whole"}'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         blocks, strata = [], []

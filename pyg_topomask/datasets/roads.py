@@ -65,16 +65,10 @@ class RoadEccentricity(FileDataset):
         check_whole(1, hops=hops)
         check_whole(2, num_classes=num_classes)
         check_seed(seed=seed)
-        self.name, self.hops, self.seed, self.classes = name, hops, seed, num_classes
+        self.hops, self.seed, self.classes = hops, seed, num_classes
+        self.raw_file_names = [f'{name}.npz']
+        self.stem = f'{name}_eccentricity_{hops}_{num_classes}_{seed}'
         super().__init__(root, None, transform, pre_transform)
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return [f'{self.name}.npz']
-
-    @property
-    def stem(self) -> str:
-        return f'{self.name}_eccentricity_{self.hops}_{self.classes}_{self.seed}'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         matrix, x, _ = read_roads(Path(self.raw_paths[0]))
