@@ -87,8 +87,6 @@ UNREAD = {
 def check_options() -> None:
     r"""Checks the configuration before data is loaded."""
     _check_numbers('', cfg)
-    for path, least in MINIMA.items():
-        check_whole(least, **{path: option(path)})
     check_probability(**{'gt.dropout': cfg.gt.dropout})
     check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
