@@ -55,7 +55,7 @@ class GlobalAttention(Module):
         self.attn = build_attention(name, channels, heads, dropout)
         self.log_weights = log_weights
         self.weights: Tensor | None = None
-        if log_weights and not _is_explicit(self.attn):
+        if log_weights and 'return_attention_weights' not in inspect.signature(self.attn.forward).parameters:
             raise NotImplementedError(
                 f'train.mode log-attn-weights: got gt.layer_type with {name!r}, which never computes attention weights; '
                 f"accepted: attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
@@ -100,10 +100,6 @@ def _refuse_graph_tokens(name: str) -> None:
             'False',
             'GraphGPS inserts the tokens before the nodes of each graph, but does not renumber the edges',
         )
-
-
-def _is_explicit(attention: Module) -> bool:
-    return 'return_attention_weights' in inspect.signature(attention.forward).parameters
 
 
 @contextmanager
