@@ -17,7 +17,7 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
-    common = argparse.ArgumentParser(add_help=False)
+    common = argparse.ArgumentParser(parser.prog, add_help=False)
     common.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     common.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     common.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
