@@ -8,6 +8,7 @@ follow from these.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import reduce
 from typing import Any, TypeVar
 
@@ -33,15 +34,16 @@ class Arithmetic:
     def __truediv__(self: Operand, divisor: Tensor | float) -> Operand:
         if not isinstance(divisor, Tensor) and divisor == 0:
             raise ArgumentError('scale', f'a division by {divisor!r}', 'other numbers')
-        return self * (1.0 / divisor)  # type: ignore[operator]
+        return self * (1.0 / divisor)  # type: ignore[operator, return-value]
 
     def __neg__(self: Operand) -> Operand:
-        return self * -1.0  # type: ignore[operator]
+        return self * -1.0  # type: ignore[operator, return-value]
 
     def __sub__(self: Operand, other: Operand) -> Operand:
         return self + (-other) if isinstance(other, Arithmetic) else NotImplemented  # type: ignore[operator]
 
 
+@dataclass(eq=False, repr=False)
 class MaskOperator(Arithmetic):
     r"""A mask bound to the nodes of a batch of graphs: an :math:`H \times N \times N` matrix, block-diagonal over the graphs.
 
@@ -57,23 +59,14 @@ class MaskOperator(Arithmetic):
         blocks (Blocks, optional): The blocks of the graphs. (default: :obj:`None`)
     """
 
-    def __init__(
-        self,
-        segments: Segments,
-        heads: int,
-        product: Product,
-        low_rank: LowRank | None = None,
-        entries: SparseEntries | None = None,
-        blocks: Blocks | None = None,
-    ) -> None:
-        self.segments = segments
-        self.heads = heads
-        self.product = product
-        self.low_rank = low_rank
-        self.entries = entries
-        self.blocks = blocks
-        #: The operators joined by :meth:`side_by_side`, which attention may apply one at a time.
-        self.operators: tuple[MaskOperator, ...] = ()
+    segments: Segments
+    heads: int
+    product: Product
+    low_rank: LowRank | None = None
+    entries: SparseEntries | None = None
+    blocks: Blocks | None = None
+    #: The operators joined by :meth:`side_by_side`, which attention may apply one at a time.
+    operators: tuple[MaskOperator, ...] = field(default=(), init=False)
 
     @classmethod
     def side_by_side(cls, *operators: MaskOperator) -> MaskOperator:

@@ -182,18 +182,15 @@ class HeadsStructure(Composition):
 
 
 @dataclass(frozen=True)
-class ScaledStructure(MaskStructure):
+class ScaledStructure(Combination):
     r""":math:`c_h \mathbf{M}_h`, where the scales :math:`c` are the first tensor, one number or one per head."""
 
     inner: MaskStructure
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         scale, *rest = tensors
-        return self.inner.apply(rest, x) * scale.to(x.dtype).unsqueeze(-1)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        scale, *rest = tensors
-        return self.inner.magnitude(rest, x) * scale.to(x.dtype).abs().unsqueeze(-1)
+        scale = scale.to(x.dtype).unsqueeze(-1)
+        return getattr(self.inner, method)(rest, x) * (scale.abs() if method == 'magnitude' else scale)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, rest = self.inner.transpose(tensors[1:])
@@ -201,7 +198,7 @@ class ScaledStructure(MaskStructure):
 
 
 @dataclass(frozen=True)
-class HadamardLowRankStructure(MaskStructure):
+class HadamardLowRankStructure(Combination):
     r""":math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x}
     = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`, where :math:`\mathbf{A}` and
     :math:`\mathbf{B}` are the first tensors.
@@ -209,15 +206,12 @@ class HadamardLowRankStructure(MaskStructure):
 
     inner: MaskStructure
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         left, right, *rest = tensors
+        if method == 'magnitude':
+            left, right = left.abs(), right.abs()
         ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a * self.inner.apply(rest, b * x) for a, b in ranks), start=torch.zeros_like(x))
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *rest = tensors
-        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a.abs() * self.inner.magnitude(rest, b.abs() * x) for a, b in ranks), start=torch.zeros_like(x))
+        return sum((a * getattr(self.inner, method)(rest, b * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, rest = self.inner.transpose(tensors[2:])

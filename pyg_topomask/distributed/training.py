@@ -107,7 +107,7 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
         if not self.training and self.running_mean is not None:
             return super().forward(input)
         x, mean, variance, count = _moments(input, self.group, 0)
-        if self.training and self.running_mean is not None and self.running_var is not None:
+        if self.training and self.running_mean is not None:
             self._update(mean.detach(), variance.detach() * count / (count - 1).clamp(min=1.0))
         out = (x - mean) * (variance + self.eps).rsqrt()
         if self.weight is not None:
@@ -116,13 +116,11 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
 
     @torch.no_grad()
     def _update(self, mean: Tensor, variance: Tensor) -> None:
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        assert self.num_batches_tracked is not None
-        self.num_batches_tracked.add_(1)
-        share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
-        self.running_var.lerp_(variance.to(self.running_var.dtype), share)
+        buffers: Any = self._buffers
+        count = buffers['num_batches_tracked'].add_(1)
+        share = 1.0 / float(count) if self.momentum is None else self.momentum
+        for name, moment in (('running_mean', mean), ('running_var', variance)):
+            buffers[name].lerp_(moment.to(buffers[name].dtype), share)
 
 
 class GlobalLayerNorm(LayerNorm):

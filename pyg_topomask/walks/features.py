@@ -93,14 +93,11 @@ class WalkFeatures:
     def _slots(self) -> tuple[SparsePattern, SparsePattern]:
         r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
         with torch.inference_mode(False):  # kept, and possibly used in training later
-            return self._make_slots()
-
-    def _make_slots(self) -> tuple[SparsePattern, SparsePattern]:
-        new = self._first
-        slot = new.cumsum(0) - 1
-        first = new.nonzero().squeeze(1)
-        features = SparsePattern.from_sorted(self.start[first], self.visited[first], self.num_nodes, self.num_nodes)
-        return features, SparsePattern.from_sorted(slot, self.length, first.numel(), self.max_walk_length + 1)
+            new = self._first
+            slot = new.cumsum(0) - 1
+            first = new.nonzero().squeeze(1)
+            features = SparsePattern.from_sorted(self.start[first], self.visited[first], self.num_nodes, self.num_nodes)
+            return features, SparsePattern.from_sorted(slot, self.length, first.numel(), self.max_walk_length + 1)
 
     @property
     def pattern(self) -> SparsePattern:

@@ -137,7 +137,7 @@ class GKAT(torch.nn.Module):
                 **options,
             )
             if not project:
-                attention.lin_out = _Concatenation()
+                attention.lin_out = torch.nn.Identity()  # the concatenated heads
             self.layers.append(attention)
             channels = num_heads * width
         self.lin_node = torch.nn.Linear(channels, readout_channels) if readout == 'dm' else None
@@ -222,10 +222,3 @@ class GKAT(torch.nn.Module):
             batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=x.device)
         pool = {'mean': global_mean_pool, 'max': global_max_pool}.get(self.readout, global_add_pool)
         return pool(x, batch.long(), graph.num_graphs)
-
-
-class _Concatenation(torch.nn.Identity):
-    r"""Concatenates the heads, instead of an output projection."""
-
-    def reset_parameters(self) -> None:
-        r"""Does nothing, because there are no parameters."""

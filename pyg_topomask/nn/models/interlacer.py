@@ -121,8 +121,8 @@ class Interlacer(Module):
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
-        for module in (self.lin_in, *self.blocks):
-            module.reset_parameters()
+        for module in (self.lin_in, self.blocks):
+            reset(module)
         self._stand_still()
 
     @property
@@ -210,10 +210,6 @@ class _Block(Module):
         self.mlp = _mlp(channels, 4 * channels, channels)
         self.local = local
 
-    def reset_parameters(self) -> None:
-        for module in (*self.norms, self.attention, self.mlp, self.local):
-            reset(module)
-
     def forward(self, h: Tensor, pos: Tensor, graph: Graph) -> Tensor:
         h = h + self.attention(self.norms[0](h), graph=graph)
         h = h + self.mlp(self.norms[1](h))
@@ -232,9 +228,6 @@ class _NeighborAttender(Module):
     def __init__(self, channels: int, num_coordinates: int) -> None:
         super().__init__()
         self.mlp = _mlp(2 * channels + num_coordinates, channels, channels)
-
-    def reset_parameters(self) -> None:
-        reset(self.mlp)
 
     def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
         neighbor, node = edge_index

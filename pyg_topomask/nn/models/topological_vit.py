@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.nn.inits import reset
 
 from pyg_topomask.checks import check_choice, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
@@ -115,7 +116,7 @@ class TopologicalViT(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         for module in (self.embedding, self.encoder, self.head):
-            module.reset_parameters()
+            reset(module)
 
     def forward(self, images: Tensor) -> Tensor:
         r"""Returns the logits, :obj:`[B, num_classes]`, of images of shape :obj:`[B, in_channels, height, width]`."""
@@ -147,9 +148,6 @@ class PatchEmbedding(torch.nn.Module):
         self.shape = (in_channels, height, width)
         self.grid: tuple[int, int] = (height // rows, width // columns)
         self.conv = torch.nn.Conv2d(in_channels, channels, (rows, columns), (rows, columns))
-
-    def reset_parameters(self) -> None:
-        self.conv.reset_parameters()
 
     def forward(self, images: Tensor) -> Tensor:
         r"""Returns the tokens, row by row, :obj:`[B, patches, channels]`."""
@@ -205,8 +203,8 @@ class GridEncoder(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         torch.nn.init.normal_(self.position, std=0.02)
-        for module in (*self.blocks, self.norm):
-            module.reset_parameters()
+        for module in (self.blocks, self.norm):
+            reset(module)
 
     def forward(self, tokens: Tensor) -> Tensor:
         r"""Returns the mean of the encoded tokens, :obj:`[B, channels]`, for tokens :obj:`[B, height * width, channels]`."""
@@ -273,11 +271,6 @@ class GridAttention(torch.nn.Module):
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
         self.lin_out = torch.nn.Linear(channels, channels)
 
-    def reset_parameters(self) -> None:
-        for module in (self.mask, self.feature_map, self.lin_qkv, self.lin_out):
-            if module is not None:
-                module.reset_parameters()
-
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         r"""Runs the forward pass.
 
@@ -341,10 +334,6 @@ class _Block(torch.nn.Module):
         self.lin1 = torch.nn.Linear(channels, mlp_channels)
         self.lin2 = torch.nn.Linear(mlp_channels, channels)
         self.dropout = torch.nn.Dropout(dropout)
-
-    def reset_parameters(self) -> None:
-        for module in (self.norm1, self.attention, self.norm2, self.lin1, self.lin2):
-            module.reset_parameters()
 
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         x = x + self.dropout(self.attention(self.norm1(x), graph))

@@ -7,6 +7,7 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch_geometric.nn.inits import reset
 
 from pyg_topomask.checks import check_size
 from pyg_topomask.errors import ArgumentError
@@ -108,7 +109,7 @@ class ViViT(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         for module in (self.embedding, self.spatial, self.temporal, self.head):
-            module.reset_parameters()
+            reset(module)
 
     def forward(self, videos: Tensor) -> Tensor:
         r"""Returns the logits, :obj:`[B, num_classes]`, of videos of shape :obj:`[B, T, in_channels, height, width]`."""
