@@ -126,31 +126,29 @@ def _sums(values: Tensor, sizes: list[int]) -> list[int]:
     return ends.diff().tolist()
 
 
-class _Gather(torch.autograd.Function):
+class _OfHalo(torch.autograd.Function):
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.halo = inputs[0]
+
+
+class _Gather(_OfHalo):
     @staticmethod
     def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
         received = _exchange(halo.group, [x.index_select(0, halo.send) for x in tensors], halo.sent, halo.received)
         return tuple(torch.cat(both) for both in zip(tensors, received, strict=True))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.halo = inputs[0]
-
-    @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         return None, *_Scatter.apply(ctx.halo, *grads)
 
 
-class _Scatter(torch.autograd.Function):
+class _Scatter(_OfHalo):
     @staticmethod
     def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
         received = _exchange(halo.group, [x[halo.num_nodes :] for x in tensors], halo.received, halo.sent)
         both = zip(tensors, received, strict=True)
         return tuple(x[: halo.num_nodes].index_add(0, halo.send, rows) for x, rows in both)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.halo = inputs[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:

@@ -162,14 +162,5 @@ MODELS: dict[str, type[torch.nn.Module]] = {
 }
 
 
-def takes_mask(model: str) -> bool:
-    r"""Returns whether a model uses the mask :obj:`topomask.mask`.
-
-    Args:
-        model (str): The name of the model.
-    """
-    return model in ('TopologicalViT', 'ViViT')
-
-
 for _name, _model in MODELS.items():
     register.network_dict.setdefault(_name, _model)
