@@ -43,7 +43,6 @@ from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
@@ -164,16 +163,16 @@ def _without_edges(num_nodes: int, device: torch.device, data: Data | None = Non
 # Series of sparse masks.
 
 
-def _matrix(state: HaloState, dtype: torch.dtype) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+def _series(state: HaloState, coefficients: Tensor, dtype: torch.dtype) -> Product:
     adjacency: AdjacencyState = state.state
-    value = adjacency.weight.to(dtype).unsqueeze(0)
-    return HaloStructure(SparseStructure(), state.halo.number), (value, *adjacency.pattern.tensors)
+    tensors = coefficients, adjacency.weight.to(dtype).unsqueeze(0), *adjacency.pattern.tensors
+    structure = ShardPolynomialStructure(HaloStructure(SparseStructure(), state.halo.number))
+    return Product(structure, tensors, coefficients.size(1) * adjacency.pattern.nnz)
 
 
 def _bind_series(mask: masks.PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
     alpha = mask.alpha
-    matrix, tensors = _matrix(state, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
-    product = Product(ShardPolynomialStructure(matrix), (alpha, *tensors), alpha.size(1) * state.state.pattern.nnz)
+    product = _series(state, alpha, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
     return MaskOperator(graph.segments, mask.heads, product)
 
 
@@ -270,8 +269,7 @@ def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator
         return _bind_sampled_rwgnk(mask, graph, state, discounts)
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
-    matrix, tensors = _matrix(hops, discounts.dtype)
-    forward = Product(ShardPolynomialStructure(matrix), (series, *tensors), series.size(1) * hops.state.pattern.nnz)
+    forward = _series(hops, series, discounts.dtype)
     backward = forward.transposed()
     chain = ChainStructure((forward.structure, backward.structure), (len(forward.tensors), len(backward.tensors)))
     product = Product(chain, (*forward.tensors, *backward.tensors), 2 * forward.cost)
