@@ -19,8 +19,6 @@ from pyg_topomask.checks import check_file_name, check_probability, check_seed, 
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['MeshNormals']
-
 #: Patches of training, validation and test.
 PATCHES = (16, 8, 16)
 

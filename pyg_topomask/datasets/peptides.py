@@ -15,8 +15,6 @@ from torch_geometric.utils import from_smiles
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['PeptidesFunctional']
-
 
 class PeptidesFunctional(FileDataset):
     r"""Peptides-func of the `"Long Range Graph Benchmark" <https://arxiv.org/abs/2206.08164>`_: 15,535 peptides as graphs of

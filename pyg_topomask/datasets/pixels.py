@@ -15,8 +15,6 @@ from pyg_topomask.datasets.digits import grid_graphs
 from pyg_topomask.datasets.file_dataset import FileDataset
 from pyg_topomask.datasets.images import FILES, load_images
 
-__all__ = ['CIFAR10Pixels', 'MNISTPixels']
-
 
 class _PixelGraphs(FileDataset):
     r"""A dataset of the images of one file, with its splits."""

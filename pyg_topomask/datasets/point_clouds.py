@@ -13,8 +13,6 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
-__all__ = ['SceneBlocks', 'UrbanObjects']
-
 
 def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> dict[str, Tensor]:
     r"""Splits each stratum by the given shares, in a fixed random order."""

@@ -17,8 +17,6 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice, check_file_name, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
-__all__ = ['RoadEccentricity']
-
 COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')
 
 

@@ -16,8 +16,6 @@ from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import GeometricLength
 from pyg_topomask.walks.transitions import Transitions
 
-__all__ = ['deviation_bound', 'guaranteed_deviation', 'load_constant', 'sparsity_bound', 'suggest_num_walks']
-
 
 @torch.no_grad()
 def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) -> Tensor:

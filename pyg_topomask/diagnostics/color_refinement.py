@@ -13,8 +13,6 @@ from pyg_topomask.checks import check_shape, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 
-__all__ = ['color_refinement', 'wl_equivalent']
-
 
 def color_refinement(
     edge_index: Tensor,

@@ -17,8 +17,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['mask_rows', 'weight_by_hops']
-
 
 @torch.no_grad()
 def mask_rows(mask: Mask, graph: Graph | Data, nodes: int | Sequence[int] | Tensor) -> Tensor:

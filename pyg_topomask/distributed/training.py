@@ -14,8 +14,6 @@ from pyg_topomask.distributed.convolution import check_nodes
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['GlobalBatchNorm', 'GlobalLayerNorm', 'check_parameters', 'convert_norms', 'mean_over_nodes', 'sum_gradients']
-
 
 class _Shared(torch.autograd.Function):
     r"""The sum over the processes, equal in all of them. As a loss, it counts once, so the backward pass sends nothing."""

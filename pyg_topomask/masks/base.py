@@ -19,8 +19,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.operators import Arithmetic, MaskOperator, check_scale
 
-__all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
-
 
 def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
     r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep."""

@@ -19,8 +19,6 @@ from pyg_topomask.segments import Segments, by_width
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['CausalMask']
-
 # Rows per block of a sum: a block stays in cache.
 _BLOCK = 256
 

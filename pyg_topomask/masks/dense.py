@@ -15,8 +15,6 @@ from pyg_topomask.masks.low_rank import GivenMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['DenseMask']
-
 
 @dataclass(frozen=True)
 class DenseStructure(MaskStructure):

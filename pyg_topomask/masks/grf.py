@@ -32,9 +32,6 @@ from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
 
-__all__ = ['GRFMask']
-
-
 # The tensors of one factor: its values and its pattern.
 _TENSORS = 1 + len(fields(SparsePattern))
 

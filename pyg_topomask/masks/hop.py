@@ -26,8 +26,6 @@ from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 
-__all__ = ['HopMask']
-
 #: Initial values by name, called with the number of heads and of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
 # The largest number of pairs to list, which needs about four gigabytes.

@@ -16,8 +16,6 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operator']
-
 
 @dataclass(frozen=True)
 class LowRankStructure(MaskStructure):

@@ -27,8 +27,6 @@ from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['PowerSeriesMask']
-
 
 class PowerSeriesMask(LogarithmicMask):
     r"""A learnable power series of the weighted adjacency matrix, computed exactly, from `"Linear Transformer Topological

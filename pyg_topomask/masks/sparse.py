@@ -13,8 +13,6 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['sparse_operator']
-
 #: The supported products of masks, for errors.
 ENTRYWISE_PRODUCTS = (
     'products with a mask of low rank, such as SinDegreeMask, of two sparse masks, such as AdjacencyMask and GRFMask, or '

@@ -22,8 +22,6 @@ from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.ops.sparse_matmul import entries_of
 
-__all__ = ['ExplicitAttention']
-
 
 class ExplicitAttention(MessagePassing, ABC):
     r"""Base class of multi-head attention over a sparse set of pairs of nodes. :obj:`return_attention_weights=True` also

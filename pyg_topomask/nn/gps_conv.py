@@ -20,8 +20,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import check_heads
 
-__all__ = ['TopoGPSConv']
-
 
 class TopoGPSConv(GPSConv):
     r"""The GPS layer of `"Recipe for a General, Powerful, Scalable Graph Transformer" <https://arxiv.org/abs/2205.12454>`_

@@ -19,8 +19,6 @@ from pyg_topomask.ops.topk.dispatch import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
 from pyg_topomask.walks.uniform import generator_on
 
-__all__ = ['KMIPAttention']
-
 EXTRA_EDGES = (None, 'input', 'expander', 'both')
 
 

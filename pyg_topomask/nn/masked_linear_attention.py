@@ -22,8 +22,6 @@ from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, com
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 
-__all__ = ['MaskedLinearAttention']
-
 
 class MaskedLinearAttention(torch.nn.Module):
     r"""Multi-head linear attention with scores multiplied by a topological mask, from `"Linear Transformer Topological

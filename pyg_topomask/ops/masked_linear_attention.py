@@ -20,8 +20,6 @@ from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs
 from pyg_topomask.ops.scaling import balanced
 from pyg_topomask.segments import Segments
 
-__all__ = ['masked_linear_attention']
-
 
 def masked_linear_attention(
     q: Tensor,

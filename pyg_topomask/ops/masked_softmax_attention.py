@@ -20,8 +20,6 @@ from pyg_topomask.ops.scaling import capped_queries
 from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['masked_softmax_attention']
-
 
 def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float = 0.0) -> Tensor:
     r"""Softmax attention with exponentiated scores multiplied by a mask, from `"Linear Transformer Topological Masking with

@@ -13,8 +13,6 @@ from torch.autograd.function import once_differentiable
 from pyg_topomask.checks import check_above_zero, check_not_negative
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['DirectAULoss']
-
 
 def alignment(x: Tensor, y: Tensor) -> Tensor:
     r"""The mean squared distance of pairs on the unit sphere, from `"Understanding Contrastive Representation Learning through

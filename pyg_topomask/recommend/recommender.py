@@ -17,8 +17,6 @@ from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.losses import DirectAULoss
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
 
-__all__ = ['MGFormerRecommender', 'Recommender']
-
 #: The masks of MGFormer by their names in a YAML.
 _MASKS = {'sin_degree': 'sin_degree', 'adjacency': 'adjacency', 'none': None}
 #: Options whose arguments have a different name.

@@ -15,8 +15,6 @@ from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import store_walks
 from pyg_topomask.walks.walk import sample_ensembles
 
-__all__ = ['AddGraphRandomFeatures']
-
 
 @options_of(WalkSettings)
 @functional_transform('add_graph_random_features')

@@ -9,8 +9,6 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask.masks.tree import TreeState
 from pyg_topomask.transforms.checks import single_graph
 
-__all__ = ['AddForest']
-
 
 @functional_transform('add_forest')
 class AddForest(BaseTransform):

@@ -11,8 +11,6 @@ from pyg_topomask.masks.tree import TreeState
 from pyg_topomask.ops.spanning_forest import METHODS, spanning_forests
 from pyg_topomask.transforms.checks import single_graph
 
-__all__ = ['AddSpanningForest']
-
 
 @functional_transform('add_spanning_forest')
 class AddSpanningForest(BaseTransform):

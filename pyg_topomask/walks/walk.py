@@ -20,8 +20,6 @@ from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
 
-__all__ = ['sample_walks']
-
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
 

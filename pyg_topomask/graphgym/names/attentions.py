@@ -19,8 +19,6 @@ from pyg_topomask.graphgym.names.lookup import lookup, named_options
 from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, read_tree
 from pyg_topomask.nn.multi_head import check_heads
 
-__all__ = ['register_mask']
-
 
 def _under(mask: type[masks.Mask]) -> Callable[..., nn.MaskedLinearAttention]:
     r"""Returns a function that builds linear attention with a mask, with the arguments of both."""

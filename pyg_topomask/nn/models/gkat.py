@@ -22,8 +22,6 @@ from pyg_topomask.nn.multi_head import as_graph, check_features, check_input_cha
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.options import options_of
 
-__all__ = ['GKAT']
-
 READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
 
 

@@ -18,8 +18,6 @@ from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.multi_head import check_dtype, check_input_channels, compiled_if_prepared
 from pyg_topomask.ops.knn import knn_graph
 
-__all__ = ['Interlacer']
-
 
 class Interlacer(Module):
     r"""The point cloud transformer of `"Linear Transformer Topological Masking with Graph Random Features"

@@ -24,8 +24,6 @@ from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.ops.grid_edges import grid_edges
 from pyg_topomask.segments import Segments
 
-__all__ = ['TopologicalViT']
-
 #: Creates the mask of a layer from the index of the layer, from 0.
 LayerMask = Callable[[int], Mask | None]
 

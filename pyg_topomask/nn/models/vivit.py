@@ -15,8 +15,6 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.nn.models.topological_vit import GridEncoder, LayerMask, PatchEmbedding
 from pyg_topomask.nn.multi_head import check_dtype
 
-__all__ = ['ViViT']
-
 
 class ViViT(torch.nn.Module):
     r"""The factorized encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model 2)
