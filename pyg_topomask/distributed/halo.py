@@ -169,10 +169,9 @@ class ExtendedGraph(Graph):
     attend to nothing.
     """
 
-    def __init__(self, halo: Halo, edge_index: Tensor, weight: Tensor | None, flow: str) -> None:
+    def __init__(self, halo: Halo, edge_index: Tensor, weight: Tensor | None) -> None:
         super().__init__(edge_index, halo.size, weight)
         self.halo = halo
-        self.flow = flow
 
     @classmethod
     def of_ids(cls, group: Processes, offsets: Tensor, edge_index: Tensor, weight: Tensor | None, flow: str) -> ExtendedGraph:
@@ -189,11 +188,11 @@ class ExtendedGraph(Graph):
         halo = Halo.of_columns(group, offsets, col)
         for block in blocks(col.numel()):
             col[block] = halo.extended(col[block])
-        return cls(halo, edge_index, weight, flow)
+        return cls(halo, edge_index, weight)
 
     def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
         return self.halo.gather(self.halo.scatter(super()._degree(end, weight)))
 
     def weighted(self, weight: Tensor) -> ExtendedGraph:
         r"""Returns the same rows with other weights."""
-        return ExtendedGraph(self.halo, self.edge_index, weight, self.flow)
+        return ExtendedGraph(self.halo, self.edge_index, weight)
