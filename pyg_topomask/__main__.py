@@ -17,13 +17,15 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
-    train = commands.add_parser('train', help='train the model of a YAML')
+    common = argparse.ArgumentParser(parser.prog, add_help=False)
+    common.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
+    common.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
+    common.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
+
+    train = commands.add_parser('train', parents=[common], help='train the model of a YAML')
     train.set_defaults(function=_train)
-    train.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
-    train.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
-    train.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
 
     compare = commands.add_parser('compare', help='compare finished runs over their seeds')
     compare.set_defaults(function=_compare)
@@ -41,21 +43,17 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
 
-    inspect = commands.add_parser('inspect', help='measure the mask of a YAML, and the error of its walks')
+    inspect = commands.add_parser('inspect', parents=[common], help='measure the mask of a YAML, and the error of its walks')
     inspect.set_defaults(function=_inspect)
-    inspect.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
-    inspect.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
     inspect.add_argument('--html', metavar='FILE', help='also write an interactive page of the mask')
-    inspect.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
-    attention = commands.add_parser('inspect-attention', help='show the attention of a trained model (or: inspect attention)')
+    attention = commands.add_parser(
+        'inspect-attention', parents=[common], help='show the attention of a trained model (or: inspect attention)'
+    )
     attention.set_defaults(function=_inspect_attention)
-    attention.add_argument('--cfg', required=True, metavar='NAME', help='as for train')
     attention.add_argument('--checkpoint', metavar='FILE', help='a checkpoint of train (default: the best model of this YAML)')
-    attention.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     attention.add_argument('--graphs', type=int, default=1, metavar='N', help='the first N test graphs (default: 1)')
-    attention.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options')
 
     graphgps = commands.add_parser('graphgps', help='in a GraphGPS checkout: run its main.py with our attentions')
     graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')

@@ -181,8 +181,7 @@ class Blocks:
         if dtype not in self.cache:
             with torch.inference_mode(False), torch.no_grad():
                 self.cache[dtype] = self.make(segments, dtype)
-        terms: Tensor = self.cache[dtype]
-        return terms
+        return self.cache[dtype]
 
     def scaled(self, scale: Tensor) -> Blocks:
         factor, unscaled = scale.to(self.coefficients.dtype).view(-1, 1), self.magnitude
@@ -278,28 +277,22 @@ class SparseEntries:
         """
         return product
 
-    def transposed(self) -> SparseEntries:
-        def make() -> Entries:
-            entries = self()
-            return Entries(entries.pattern.T, entries.value.index_select(1, entries.pattern.perm_t))
+    def _changed(self, change: Callable[[Entries], Entries]) -> SparseEntries:
+        return SparseEntries(lambda: change(self()), self.max_nnz)
 
-        return SparseEntries(make, self.max_nnz)
+    def transposed(self) -> SparseEntries:
+        return self._changed(lambda each: Entries(each.pattern.T, each.value.index_select(1, each.pattern.perm_t)))
 
     def scaled(self, scale: Tensor) -> SparseEntries:
-        def make() -> Entries:
-            entries = self()
-            return Entries(entries.pattern, entries.value * scale.to(entries.value.dtype).unsqueeze(-1))
-
-        return SparseEntries(make, self.max_nnz)
+        return self._changed(lambda each: Entries(each.pattern, each.value * scale.to(each.value.dtype).unsqueeze(-1)))
 
     def hadamard(self, factors: LowRank) -> SparseEntries:
-        def make() -> Entries:
-            entries = self()
+        def weighted(entries: Entries) -> Entries:
             row, col = entries.pattern.row, entries.pattern.col
             weight = (factors.left.index_select(0, row) * factors.right.index_select(0, col)).sum(-1)
             return Entries(entries.pattern, entries.value * weight.t())
 
-        return SparseEntries(make, self.max_nnz)
+        return self._changed(weighted)
 
     def intersection(self, other: SparseEntries) -> SparseEntries:
         r"""Returns the entrywise product with those of another sparse mask: the products of entries that both have."""

@@ -23,8 +23,7 @@ _WIDTH = 100
 
 def stored_sections() -> Sections:
     r"""Returns the sections of all registered names."""
-    sections: Sections = json.loads(FILE.read_text(encoding='utf-8'))
-    return sections
+    return json.loads(FILE.read_text(encoding='utf-8'))
 
 
 def format_catalog(sections: Sections, words: Sequence[str] = ()) -> str:

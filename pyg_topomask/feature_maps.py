@@ -179,8 +179,7 @@ class FocusedFeatures(_Elementwise):
             # For p < 1, powers have no gradient at 0, and do not need one.
             sharp = torch.where(unit > 0, unit, 1.0).pow(self.power) * (unit > 0)
             length = sharp.norm(dim=-1, keepdim=True).masked_fill(largest == 0, 1.0)
-            focused: Tensor = sharp * (unit.norm(dim=-1, keepdim=True) / length) * largest
-            return focused
+            return sharp * (unit.norm(dim=-1, keepdim=True) / length) * largest
 
     def extra_repr(self) -> str:
         return f'{self.channels}, power={self.power:g}'
@@ -218,8 +217,7 @@ class _RandomFeatures(FeatureMap):
         blocks = torch.randn(-(-self.num_features // size), size, size, generator=generator)
         # The sign of R's diagonal makes Q uniform (Haar) on the orthogonal matrices.
         unitary, upper = torch.linalg.qr(blocks)
-        directions: Tensor = unitary * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
-        return directions
+        return unitary * upper.diagonal(dim1=-2, dim2=-1).sign().unsqueeze(-2)
 
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
         with torch.autocast(device_type=q.device.type, enabled=False):

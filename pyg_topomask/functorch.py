@@ -30,8 +30,7 @@ def is_exporting() -> bool:
 
 def int_or_symint(x: Tensor) -> int:
     r"""Returns the number of a tensor of integers, which is a SymInt while ``torch.export`` traces."""
-    number: int = x.item()  # type: ignore[assignment]
-    return number
+    return x.item()  # type: ignore[return-value]
 
 
 def is_transformed(x: Any) -> bool:
@@ -216,5 +215,4 @@ def gradients(
         return torch.stack([(x * grad).sum() for x, grad in zip(outputs, grads, strict=True)]).sum()
 
     # Not torch.func.vjp, which computes gradients after its level has ended: a backward pass within another one then fails.
-    results: tuple[Tensor, ...] = torch.func.grad(total, argnums=tuple(range(len(inputs))))(*inputs)
-    return results
+    return torch.func.grad(total, argnums=tuple(range(len(inputs))))(*inputs)

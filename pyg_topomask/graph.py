@@ -340,8 +340,7 @@ class Graph:
         if settings not in self._states:
             with torch.inference_mode(False):  # kept, and possibly used in training later
                 self._states[settings] = prepare()
-        state: State = self._states[settings]
-        return state
+        return self._states[settings]
 
     def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
         r"""Prepares a mask on this graph. Sharded graphs override this method.

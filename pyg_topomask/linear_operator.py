@@ -81,8 +81,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
 
     def _matmul(self, rhs: Tensor) -> Tensor:
         if rhs.dim() == 1:
-            out: Tensor = self._matmul(rhs.unsqueeze(-1)).squeeze(-1)
-            return out
+            return self._matmul(rhs.unsqueeze(-1)).squeeze(-1)
         batch = torch.broadcast_shapes(self._heads.shape, rhs.shape[:-2])
         heads, shape = self._heads.expand(batch).flatten(), rhs.shape[-2:]
         x = rhs.expand(*batch, *shape).reshape(heads.numel(), *shape)
@@ -119,8 +118,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         shape = torch.broadcast_shapes(heads.shape, row_index.shape, col_index.shape)
         heads, rows, cols = (index.expand(shape).flatten() for index in (heads, row_index, col_index))
         if rows.unique().numel() < cols.unique().numel():  # a product gives columns
-            transposed: Tensor = self._transpose_nonbatch()._get_indices(col_index, row_index, *batch_indices)
-            return transposed
+            return self._transpose_nonbatch()._get_indices(col_index, row_index, *batch_indices)
         width = self._nodes(self._cols).numel()
         wanted, place = (heads * width + cols).unique(return_inverse=True)
         order, entries = [place[:0]], [torch.zeros(0, dtype=self.dtype, device=place.device)]

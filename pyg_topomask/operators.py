@@ -8,8 +8,9 @@ follow from these.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import reduce
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -20,8 +21,30 @@ from pyg_topomask.segments import Segments
 
 __all__ = ['MaskOperator']
 
+Operand = TypeVar('Operand', bound='Arithmetic')
 
-class MaskOperator:
+
+class Arithmetic:
+    r"""What follows from sums and products: negatives, differences, quotients and :func:`sum`."""
+
+    def __radd__(self: Operand, other: object) -> Operand:
+        # sum() begins with 0.
+        return self if isinstance(other, int) and other == 0 else NotImplemented
+
+    def __truediv__(self: Operand, divisor: Tensor | float) -> Operand:
+        if not isinstance(divisor, Tensor) and divisor == 0:
+            raise ArgumentError('scale', f'a division by {divisor!r}', 'other numbers')
+        return self * (1.0 / divisor)  # type: ignore[operator, return-value]
+
+    def __neg__(self: Operand) -> Operand:
+        return self * -1.0  # type: ignore[operator, return-value]
+
+    def __sub__(self: Operand, other: Operand) -> Operand:
+        return self + (-other) if isinstance(other, Arithmetic) else NotImplemented  # type: ignore[operator]
+
+
+@dataclass(eq=False, repr=False)
+class MaskOperator(Arithmetic):
     r"""A mask bound to the nodes of a batch of graphs: an :math:`H \times N \times N` matrix, block-diagonal over the graphs.
 
     Operators add (:obj:`a + b`), scale (:obj:`2.0 * a`, or a tensor with one number per head), transpose (:obj:`a.T`), and
@@ -36,23 +59,14 @@ class MaskOperator:
         blocks (Blocks, optional): The blocks of the graphs. (default: :obj:`None`)
     """
 
-    def __init__(
-        self,
-        segments: Segments,
-        heads: int,
-        product: Product,
-        low_rank: LowRank | None = None,
-        entries: SparseEntries | None = None,
-        blocks: Blocks | None = None,
-    ) -> None:
-        self.segments = segments
-        self.heads = heads
-        self.product = product
-        self.low_rank = low_rank
-        self.entries = entries
-        self.blocks = blocks
-        #: The operators joined by :meth:`side_by_side`, which attention may apply one at a time.
-        self.operators: tuple[MaskOperator, ...] = ()
+    segments: Segments
+    heads: int
+    product: Product
+    low_rank: LowRank | None = None
+    entries: SparseEntries | None = None
+    blocks: Blocks | None = None
+    #: The operators joined by :meth:`side_by_side`, which attention may apply one at a time.
+    operators: tuple[MaskOperator, ...] = field(default=(), init=False)
 
     @classmethod
     def side_by_side(cls, *operators: MaskOperator) -> MaskOperator:
@@ -135,10 +149,6 @@ class MaskOperator:
         heads = self._common_heads(other)
         return self._combined((self, other), heads, 'plus', heads)
 
-    def __radd__(self, other: object) -> MaskOperator:
-        # The start value of sum().
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def __mul__(self, other: MaskOperator | Tensor | float) -> MaskOperator:
         if isinstance(other, MaskOperator):
             heads = self._common_heads(other)
@@ -156,15 +166,6 @@ class MaskOperator:
         return self.scaled(other) if isinstance(other, Tensor) else NotImplemented
 
     __rmul__ = __mul__
-
-    def __truediv__(self, other: Tensor | float) -> MaskOperator:
-        return self * reciprocal(other)
-
-    def __neg__(self) -> MaskOperator:
-        return self * -1.0
-
-    def __sub__(self, other: MaskOperator) -> MaskOperator:
-        return self + (-other) if isinstance(other, MaskOperator) else NotImplemented
 
     def _changed(self, heads: int, change: str, *arguments: Any) -> MaskOperator:
         r"""Returns the operator with transformed capabilities."""
@@ -215,10 +216,3 @@ def check_scale(scale: Tensor, heads: int) -> None:
             f'a tensor of shape {tuple(scale.shape)} for {heads} heads',
             'a number, a tensor without dimensions, and a tensor of shape [heads]',
         )
-
-
-def reciprocal(divisor: Tensor | float) -> Tensor | float:
-    r"""Returns the reciprocal of a divisor of a mask."""
-    if not isinstance(divisor, Tensor) and divisor == 0:
-        raise ArgumentError('scale', f'a division by {divisor!r}', 'other numbers')
-    return 1.0 / divisor

@@ -100,8 +100,7 @@ class MaskStructure(ABC):
     @property
     def key(self) -> str:
         r"""A string that identifies this structure in custom operators, which accept only tensors and plain values."""
-        key: str = _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
-        return key
+        return _registered(type(self), tuple(_plain(getattr(self, field.name)) for field in fields(self)))
 
 
 def _plain(value: Any) -> Any:
@@ -127,8 +126,22 @@ def _registered(kind: type[MaskStructure], arguments: tuple[Any, ...]) -> str:
     return key
 
 
+class Combination(MaskStructure):
+    r"""Base class of structures that combine products of others, and bounds of these products in the same way."""
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._combine('apply', tensors, x)
+
+    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        return self._combine('magnitude', tensors, x)
+
+    @abstractmethod
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        r"""Returns what the other structures return by a method, combined."""
+
+
 @dataclass(frozen=True)
-class Composition(MaskStructure):
+class Composition(Combination):
     r"""Base class of compositions of structures, with concatenated tensors. :obj:`lengths` are their numbers of tensors."""
 
     structures: tuple[MaskStructure, ...]
@@ -152,12 +165,8 @@ class Composition(MaskStructure):
 class SumStructure(Composition):
     r""":math:`\sum_i \mathbf{M}_i`."""
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (structure.apply(group, x) for structure, group in self._split(tensors))
-        return sum(rest, start=first)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        first, *rest = (structure.magnitude(group, x) for structure, group in self._split(tensors))
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        first, *rest = (getattr(structure, method)(group, x) for structure, group in self._split(tensors))
         return sum(rest, start=first)
 
 
@@ -167,28 +176,21 @@ class HeadsStructure(Composition):
 
     heads: tuple[int, ...]
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([structure.apply(group, block) for (structure, group), block in split], dim=1)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        split = zip(self._split(tensors), x.split(self.heads, dim=1), strict=True)
-        return torch.cat([structure.magnitude(group, block) for (structure, group), block in split], dim=1)
+        return torch.cat([getattr(structure, method)(group, block) for (structure, group), block in split], dim=1)
 
 
 @dataclass(frozen=True)
-class ScaledStructure(MaskStructure):
+class ScaledStructure(Combination):
     r""":math:`c_h \mathbf{M}_h`, where the scales :math:`c` are the first tensor, one number or one per head."""
 
     inner: MaskStructure
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         scale, *rest = tensors
-        return self.inner.apply(rest, x) * scale.to(x.dtype).unsqueeze(-1)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        scale, *rest = tensors
-        return self.inner.magnitude(rest, x) * scale.to(x.dtype).abs().unsqueeze(-1)
+        scale = scale.to(x.dtype).unsqueeze(-1)
+        return getattr(self.inner, method)(rest, x) * (scale.abs() if method == 'magnitude' else scale)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, rest = self.inner.transpose(tensors[1:])
@@ -196,7 +198,7 @@ class ScaledStructure(MaskStructure):
 
 
 @dataclass(frozen=True)
-class HadamardLowRankStructure(MaskStructure):
+class HadamardLowRankStructure(Combination):
     r""":math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x}
     = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`, where :math:`\mathbf{A}` and
     :math:`\mathbf{B}` are the first tensors.
@@ -204,15 +206,12 @@ class HadamardLowRankStructure(MaskStructure):
 
     inner: MaskStructure
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         left, right, *rest = tensors
+        if method == 'magnitude':
+            left, right = left.abs(), right.abs()
         ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a * self.inner.apply(rest, b * x) for a, b in ranks), start=torch.zeros_like(x))
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, *rest = tensors
-        ranks = zip(left.to(x.dtype).unsqueeze(-2).unbind(-1), right.to(x.dtype).unsqueeze(-2).unbind(-1), strict=True)
-        return sum((a.abs() * self.inner.magnitude(rest, b.abs() * x) for a, b in ranks), start=torch.zeros_like(x))
+        return sum((a * getattr(self.inner, method)(rest, b * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, rest = self.inner.transpose(tensors[2:])

@@ -217,9 +217,7 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
     inputs = [x, *(tensors[index] for index in learnable)]
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
     if x.numel() > 0:
-        # For many inputs, in random directions, because single inputs would take as many products as there are inputs.
-        many = sum(tensor.numel() for tensor in inputs) > _MANY
-        _assert_gradient(name, apply, inputs, many)
+        _assert_gradient(name, apply, inputs)
 
 
 def _check_form(form: str | None, operator: MaskOperator) -> None:
@@ -257,10 +255,12 @@ def _check_parameters(mask: Mask, data: Data, operator: MaskOperator, x: Tensor)
         return _bind(partial(functional_call, mask, given), Graph.from_data(data)).matmul(x)
 
     inputs = [parameter.detach().clone().requires_grad_() for parameter in parameters.values()]
-    _assert_gradient(f'parameters: {", ".join(parameters)}', apply, inputs, sum(each.numel() for each in inputs) > _MANY)
+    _assert_gradient(f'parameters: {", ".join(parameters)}', apply, inputs)
 
 
-def _assert_gradient(name: str, apply: Callable[..., Tensor], inputs: list[Tensor], many: bool) -> None:
+def _assert_gradient(name: str, apply: Callable[..., Tensor], inputs: list[Tensor]) -> None:
+    # For many inputs, in random directions, because single inputs would take as many products as there are inputs.
+    many = sum(tensor.numel() for tensor in inputs) > _MANY
     try:
         # A GPU sums in any order, so that the same gradient twice differs by rounding.
         gradcheck(apply, inputs, atol=1e-6, nondet_tol=1e-9, fast_mode=many)

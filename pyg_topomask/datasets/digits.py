@@ -13,8 +13,6 @@ from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.ops.grid_edges import grid_edges
 
-__all__ = ['DigitsGrid']
-
 
 class DigitsGrid(GeneratedDataset):
     r"""1,797 handwritten digits of 8x8 pixels as grid graphs, for graph classification without any download.

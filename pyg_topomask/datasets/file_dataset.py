@@ -39,6 +39,9 @@ class FileDataset(InMemoryDataset):
         ValueError: If :obj:`split` is unknown or empty.
     """
 
+    raw_file_names: list[str] = []
+    #: The name of the folder of what is stored, which says all arguments that change the graphs.
+    stem: str
     _stored: dict[str, Any]
 
     def __init__(
@@ -64,11 +67,6 @@ class FileDataset(InMemoryDataset):
     @abstractmethod
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         r"""Reads the files, and returns the graphs and the indices of each split."""
-
-    @property
-    @abstractmethod
-    def stem(self) -> str:
-        r"""The name of the folder of what is stored, which says all arguments that change the graphs."""
 
     @property
     def raw_dir(self) -> str:

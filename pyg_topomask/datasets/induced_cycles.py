@@ -12,8 +12,6 @@ from pyg_topomask.checks import check_choice, check_seed, check_whole
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.datasets.motifs import PAIR_SPLITS, make_graph, split_pairs
 
-__all__ = ['InducedCycles']
-
 
 class InducedCycles(GeneratedDataset):
     r"""Random binary trees with one additional edge, which closes an induced cycle, for graph classification, from `"From

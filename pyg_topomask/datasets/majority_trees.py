@@ -13,8 +13,6 @@ from pyg_topomask.checks import check_choice, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
-__all__ = ['MajorityTrees']
-
 
 class MajorityTrees(GeneratedDataset):
     r"""Random trees with red and blue nodes, for node classification. The label of a node is 1 if more nodes are red than blue

@@ -15,11 +15,9 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from pyg_topomask.checks import check_choice, check_file_name, check_probability, check_seed, check_whole
+from pyg_topomask.checks import check_file_name, check_probability, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 from pyg_topomask.errors import ArgumentError
-
-__all__ = ['MeshNormals']
 
 #: Patches of training, validation and test.
 PATCHES = (16, 8, 16)
@@ -69,21 +67,14 @@ class MeshNormals(FileDataset):
         transform: Callable[[Data], Data] | None = None,
         pre_transform: Callable[[Data], Data] | None = None,
     ) -> None:
-        check_choice((*SPLITS, None), split=split)
         check_file_name(train=train, test=test)
         check_whole(2, num_nodes=num_nodes)
         check_probability(fraction=fraction)
         check_seed(seed=seed)
-        self.names, self.size, self.fraction, self.seed = (train, test), num_nodes, fraction, seed
+        self.size, self.fraction, self.seed = num_nodes, fraction, seed
+        self.raw_file_names = [f'{train}.npz', f'{test}.npz']
+        self.stem = f'{train}_{test}_normals_{num_nodes}_{fraction}_{seed}'
         super().__init__(root, split, transform, pre_transform)
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return [f'{name}.npz' for name in self.names]
-
-    @property
-    def stem(self) -> str:
-        return f'{"_".join(self.names)}_normals_{self.size}_{self.fraction}_{self.seed}'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         first, second = (read_mesh(Path(path)) for path in self.raw_paths)

@@ -12,8 +12,6 @@ from pyg_topomask.checks import check_choice, check_probability, check_seed, che
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
-__all__ = ['MotifGraphs']
-
 PAIR_SPLITS = SPLITS[:2]
 
 

@@ -14,8 +14,6 @@ from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.datasets.images import Splits
 
-__all__ = ['MovingDigits']
-
 TARGETS = ('digit', 'direction', 'both')
 # Rows and columns of a step down, up, right and left.
 DIRECTIONS = ((1, 0), (-1, 0), (0, 1), (0, -1))

@@ -14,8 +14,6 @@ from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['ClothRollouts']
-
 HISTORY, HORIZON = 2, 6
 # A spring joins particles this far apart in rows and columns: structural, shear and bend springs.
 _SPRINGS = ((0, 1), (1, 0), (1, 1), (1, -1), (0, 2), (2, 0))

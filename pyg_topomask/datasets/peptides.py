@@ -15,8 +15,6 @@ from torch_geometric.utils import from_smiles
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['PeptidesFunctional']
-
 
 class PeptidesFunctional(FileDataset):
     r"""Peptides-func of the `"Long Range Graph Benchmark" <https://arxiv.org/abs/2206.08164>`_: 15,535 peptides as graphs of
@@ -40,13 +38,8 @@ class PeptidesFunctional(FileDataset):
         ValueError: If :obj:`split` is unknown.
     """
 
-    @property
-    def raw_file_names(self) -> list[str]:
-        return ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']
-
-    @property
-    def stem(self) -> str:
-        return 'peptides_functional'
+    raw_file_names = ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']
+    stem = 'peptides_functional'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         with np.load(self.raw_paths[1]) as file:

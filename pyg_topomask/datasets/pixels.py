@@ -15,8 +15,6 @@ from pyg_topomask.datasets.digits import grid_graphs
 from pyg_topomask.datasets.file_dataset import FileDataset
 from pyg_topomask.datasets.images import FILES, load_images
 
-__all__ = ['CIFAR10Pixels', 'MNISTPixels']
-
 
 class _PixelGraphs(FileDataset):
     r"""A dataset of the images of one file, with its splits."""
@@ -33,15 +31,9 @@ class _PixelGraphs(FileDataset):
     ) -> None:
         check_whole(1, pool=pool)  # processed files are found by its digits
         self.pool = pool
+        self.raw_file_names = [FILES[self.images]]
+        self.stem = f'{self.images}_pixels_{pool}'
         super().__init__(root, split, transform, pre_transform)
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return [FILES[self.images]]
-
-    @property
-    def stem(self) -> str:
-        return f'{self.images}_pixels_{self.pool}'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         splits = load_images(self.images, Path(self.raw_dir))

@@ -13,8 +13,6 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
-__all__ = ['SceneBlocks', 'UrbanObjects']
-
 
 def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> dict[str, Tensor]:
     r"""Splits each stratum by the given shares, in a fixed random order."""
@@ -49,13 +47,8 @@ class UrbanObjects(FileDataset):
         ValueError: If :obj:`split` is unknown.
     """
 
-    @property
-    def raw_file_names(self) -> list[str]:
-        return ['urban_objects.npz']
-
-    @property
-    def stem(self) -> str:
-        return 'urban_objects'
+    raw_file_names = ['urban_objects.npz']
+    stem = 'urban_objects'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         with np.load(self.raw_paths[0]) as file:
@@ -116,15 +109,9 @@ class SceneBlocks(FileDataset):
             check_whole(1, max_points=max_points)
         self.name = name
         self.max_points = max_points
+        self.raw_file_names = list(SCENES[name][0])
+        self.stem = f'{name}_{max_points or "whole"}'
         super().__init__(root, split, transform, pre_transform)
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return list(SCENES[self.name][0])
-
-    @property
-    def stem(self) -> str:
-        return f'{self.name}_{self.max_points or "whole"}'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         blocks, strata = [], []

@@ -17,8 +17,6 @@ from torch_geometric.data import Data
 from pyg_topomask.checks import check_choice, check_file_name, check_seed, check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
-__all__ = ['RoadEccentricity']
-
 COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')
 
 
@@ -65,16 +63,10 @@ class RoadEccentricity(FileDataset):
         check_whole(1, hops=hops)
         check_whole(2, num_classes=num_classes)
         check_seed(seed=seed)
-        self.name, self.hops, self.seed, self.classes = name, hops, seed, num_classes
+        self.hops, self.seed, self.classes = hops, seed, num_classes
+        self.raw_file_names = [f'{name}.npz']
+        self.stem = f'{name}_eccentricity_{hops}_{num_classes}_{seed}'
         super().__init__(root, None, transform, pre_transform)
-
-    @property
-    def raw_file_names(self) -> list[str]:
-        return [f'{self.name}.npz']
-
-    @property
-    def stem(self) -> str:
-        return f'{self.name}_eccentricity_{self.hops}_{self.classes}_{self.seed}'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         matrix, x, _ = read_roads(Path(self.raw_paths[0]))
@@ -109,8 +101,7 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
         volume = stored['volume'] if 'volume' in stored else np.zeros(len(edges))
 
     def sums(values: NDArray[Any]) -> NDArray[Any]:
-        total: NDArray[Any] = np.bincount(edges[:, 0], values, size) + np.bincount(edges[:, 1], values, size)
-        return total
+        return np.bincount(edges[:, 0], values, size) + np.bincount(edges[:, 1], values, size)
 
     # The matrix also stores roads of length 0 as edges. Of parallel roads, the shortest counts.
     ends, length = np.sort(edges, axis=1), links[:, columns.index('length')] + 1e-3

@@ -13,8 +13,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import stable_argsort
 
-__all__ = ['attention_degrees', 'cumulative_attention', 'cumulative_full_attention', 'distance_to_full_attention']
-
 # The size of a block of scores or gathered values.
 _BUDGET = 2**24
 

@@ -17,8 +17,6 @@ from pyg_topomask.nn.multi_head import as_graph, check_features
 from pyg_topomask.ops.normalize import inverse_weight
 from pyg_topomask.ops.scaling import balanced
 
-__all__ = ['attention_rows']
-
 
 @torch.no_grad()
 def attention_rows(

@@ -16,8 +16,6 @@ from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import GeometricLength
 from pyg_topomask.walks.transitions import Transitions
 
-__all__ = ['deviation_bound', 'guaranteed_deviation', 'load_constant', 'sparsity_bound', 'suggest_num_walks']
-
 
 @torch.no_grad()
 def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) -> Tensor:
@@ -113,11 +111,8 @@ def deviation_bound(t: float, num_walks: int, c: Tensor | float) -> Tensor:
     """
     check_above_zero(t=t)
     check_whole(1, num_walks=num_walks)
-    return (2 * (-_exponent(t, num_walks, _as_constant(c))).exp()).clamp(max=1.0)
-
-
-def _exponent(t: float, num_walks: int, c: Tensor) -> Tensor:
-    return t**2 * (num_walks**3 / (2 * (2 * num_walks - 1) ** 2)) / c**4
+    exponent = t**2 * (num_walks**3 / (2 * (2 * num_walks - 1) ** 2)) / _as_constant(c) ** 4
+    return (2 * (-exponent).exp()).clamp(max=1.0)
 
 
 def guaranteed_deviation(num_walks: int, delta: float, c: Tensor | float) -> Tensor:

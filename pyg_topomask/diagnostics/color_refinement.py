@@ -13,8 +13,6 @@ from pyg_topomask.checks import check_shape, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 
-__all__ = ['color_refinement', 'wl_equivalent']
-
 
 def color_refinement(
     edge_index: Tensor,
@@ -143,8 +141,7 @@ def _number(keys: Tensor) -> Tensor:
     r"""Numbers the distinct columns from 0, sorted by the first key, then by the second, and so on."""
     if keys.numel() == 0:
         return torch.zeros(keys.size(1), dtype=torch.long, device=keys.device)
-    number: Tensor = torch.unique(keys, dim=1, return_inverse=True)[1]
-    return number
+    return torch.unique(keys, dim=1, return_inverse=True)[1]
 
 
 def _number_multisets(owner: Tensor, element: Tensor, count: int) -> Tensor:

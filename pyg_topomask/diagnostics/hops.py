@@ -17,8 +17,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['mask_rows', 'weight_by_hops']
-
 
 @torch.no_grad()
 def mask_rows(mask: Mask, graph: Graph | Data, nodes: int | Sequence[int] | Tensor) -> Tensor:
@@ -57,8 +55,7 @@ def rows_of(operator: MaskOperator, nodes: Tensor) -> Tensor:
     num_nodes = operator.segments.num_nodes
     unit = torch.zeros(num_nodes, operator.heads, nodes.numel(), dtype=operator.dtype, device=nodes.device)
     unit[nodes, :, torch.arange(nodes.numel(), device=nodes.device)] = 1.0
-    rows: Tensor = operator.T.matmul(unit).permute(1, 2, 0)
-    return rows
+    return operator.T.matmul(unit).permute(1, 2, 0)
 
 
 def weight_by_hops(
@@ -106,8 +103,7 @@ def weight_by_hops(
 
 def attention_flow(mask: Mask) -> str:
     r"""Returns the direction of attention along edges, :obj:`"source_to_target"` for a mask without one."""
-    flow: str = getattr(mask, 'flow', None) or 'source_to_target'
-    return flow
+    return getattr(mask, 'flow', None) or 'source_to_target'
 
 
 def hop_distances(graph: Graph, nodes: Tensor, max_hops: int, flow: str) -> Tensor:

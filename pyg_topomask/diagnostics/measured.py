@@ -17,8 +17,6 @@ from pyg_topomask.diagnostics.grf_rows import check_grf_mask, estimated_rows, ex
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 
-__all__ = ['compare_rows', 'mask_error', 'measured_entries']
-
 # The largest size of a block of rows, and of the pairs of features that a block may combine.
 _ROW_BUDGET = 2**22
 _PAIR_BUDGET = 2**25

@@ -9,8 +9,6 @@ from torch_geometric.data import Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.tree import TreeMask, repeated_edges
 
-__all__ = ['edge_stretch']
-
 
 def edge_stretch(graph: Graph | Data) -> Tensor:
     r"""Returns the distance between the ends of each edge in each stored forest, divided by the length of the edge. The mean

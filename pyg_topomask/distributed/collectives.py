@@ -30,8 +30,7 @@ class _Sum(torch.autograd.Function):
 
 def sum_over_processes(x: Tensor, group: Processes) -> Tensor:
     r"""Returns the sum over the processes. Differentiable. The backward pass sums the gradients over the processes."""
-    result: Tensor = _Sum.apply(x, group)
-    return result
+    return _Sum.apply(x, group)
 
 
 class _Before(torch.autograd.Function):
@@ -51,8 +50,7 @@ class _Before(torch.autograd.Function):
 
 def sum_before(x: Tensor, group: Processes, after: bool = False) -> Tensor:
     r"""Returns the sum over the processes before this one, or after it. Differentiable."""
-    result: Tensor = _Before.apply(x, group, after)
-    return result
+    return _Before.apply(x, group, after)
 
 
 class _Columns(torch.autograd.Function):
@@ -86,8 +84,7 @@ def all_rows(x: Tensor, group: Processes, sizes: tuple[int, ...]) -> Tensor:
         group (Processes): The processes.
         sizes (tuple of int): The number of rows of each process.
     """
-    result: Tensor = _Columns.apply(x, group, sizes, False)
-    return result
+    return _Columns.apply(x, group, sizes, False)
 
 
 def some_rows(x: Tensor, group: Processes, sizes: tuple[int, ...], columns: int) -> Tensor:

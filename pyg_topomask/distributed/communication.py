@@ -108,7 +108,8 @@ class Processes:
     def _report(self, error: BaseException) -> None:
         if self.size > 1 and not isinstance(error, ProcessFailed) and self._calls not in self._failed:
             self._failed.add(self._calls)
-            self._publish(f'{type(error).__name__}: {error}')
+            with suppress(RuntimeError):  # the process of the store may have ended
+                self._store.set(f'{self.rank}', f'{self._calls} {type(error).__name__}: {error}')
 
     def _break(self, reason: str, waits: bool = True) -> None:
         self.broken, self._waits = reason, waits
@@ -149,10 +150,6 @@ class Processes:
             sys.stdout.flush()
             sys.stderr.flush()
             os._exit(0 if self.replaced and error is None else 1)
-
-    def _publish(self, text: str) -> None:
-        with suppress(RuntimeError):  # the process of the store may have ended
-            self._store.set(f'{self.rank}', f'{self._calls} {text}')
 
     def _reported(self) -> str:
         r"""Returns the error of another process as text. The text is empty without an error, and if this process had an error

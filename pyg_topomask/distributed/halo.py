@@ -92,15 +92,13 @@ class Halo(Numbered):
 
     def gather_all(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         r"""Returns the rows of the extended nodes of several tensors of one data type, in one message. See :meth:`gather`."""
-        result: tuple[Tensor, ...] = _Gather.apply(self, *tensors)
-        return result
+        return _Gather.apply(self, *tensors)
 
     def scatter(self, x: Tensor) -> Tensor:
         r"""Adds the rows of each node in all processes, given the rows of the extended nodes, :obj:`[n + h, ...]`. Returns the
         sums of the nodes of this process, :obj:`[n, ...]`. This is the transpose of :meth:`gather`. Differentiable.
         """
-        result: Tensor = _Scatter.apply(self, x)[0]
-        return result
+        return _Scatter.apply(self, x)[0]
 
     def pad(self, x: Tensor) -> Tensor:
         r"""Appends a row of zeros for each node of the halo. Nothing is sent."""
@@ -125,35 +123,32 @@ class Halo(Numbered):
 def _sums(values: Tensor, sizes: list[int]) -> list[int]:
     r"""Returns the sums of consecutive groups of values."""
     ends = torch.nn.functional.pad(values.cumsum(0), (1, 0))[torch.tensor([0, *accumulate(sizes)])]
-    sums: list[int] = ends.diff().tolist()
-    return sums
+    return ends.diff().tolist()
 
 
-class _Gather(torch.autograd.Function):
+class _OfHalo(torch.autograd.Function):
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.halo = inputs[0]
+
+
+class _Gather(_OfHalo):
     @staticmethod
     def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
         received = _exchange(halo.group, [x.index_select(0, halo.send) for x in tensors], halo.sent, halo.received)
         return tuple(torch.cat(both) for both in zip(tensors, received, strict=True))
 
     @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.halo = inputs[0]
-
-    @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         return None, *_Scatter.apply(ctx.halo, *grads)
 
 
-class _Scatter(torch.autograd.Function):
+class _Scatter(_OfHalo):
     @staticmethod
     def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
         received = _exchange(halo.group, [x[halo.num_nodes :] for x in tensors], halo.received, halo.sent)
         both = zip(tensors, received, strict=True)
         return tuple(x[: halo.num_nodes].index_add(0, halo.send, rows) for x, rows in both)
-
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.halo = inputs[0]
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
@@ -174,10 +169,9 @@ class ExtendedGraph(Graph):
     attend to nothing.
     """
 
-    def __init__(self, halo: Halo, edge_index: Tensor, weight: Tensor | None, flow: str) -> None:
+    def __init__(self, halo: Halo, edge_index: Tensor, weight: Tensor | None) -> None:
         super().__init__(edge_index, halo.size, weight)
         self.halo = halo
-        self.flow = flow
 
     @classmethod
     def of_ids(cls, group: Processes, offsets: Tensor, edge_index: Tensor, weight: Tensor | None, flow: str) -> ExtendedGraph:
@@ -194,11 +188,11 @@ class ExtendedGraph(Graph):
         halo = Halo.of_columns(group, offsets, col)
         for block in blocks(col.numel()):
             col[block] = halo.extended(col[block])
-        return cls(halo, edge_index, weight, flow)
+        return cls(halo, edge_index, weight)
 
     def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
         return self.halo.gather(self.halo.scatter(super()._degree(end, weight)))
 
     def weighted(self, weight: Tensor) -> ExtendedGraph:
         r"""Returns the same rows with other weights."""
-        return ExtendedGraph(self.halo, self.edge_index, weight, self.flow)
+        return ExtendedGraph(self.halo, self.edge_index, weight)

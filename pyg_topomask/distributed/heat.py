@@ -36,12 +36,8 @@ class ShardReductions(GlobalReductions):
         self.graph = graph
         self.halo = halo
 
-    def _shared(self, x: Tensor) -> Tensor:
-        r"""Sums the values of all processes at the extended nodes."""
-        return self.halo.gather(self.halo.scatter(x))
-
     def degree(self, weight: Tensor) -> Tensor:
-        return self._shared(super().degree(weight))
+        return self.halo.gather(self.halo.scatter(super().degree(weight)))  # sums those of all processes
 
     def asymmetric(self, weight: Tensor) -> tuple[int, int] | None:
         ids, num_nodes = self.halo.ids(), self.graph.total_nodes

@@ -15,6 +15,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+from pyg_topomask import masks
 from pyg_topomask.capabilities import Entries, LowRank, Product
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
@@ -34,37 +35,14 @@ from pyg_topomask.distributed.walks import ShardWalks, shard_walks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import (
-    AdjacencyMask,
-    CausalMask,
-    ExpanderMask,
-    GRFMask,
-    HadamardMask,
-    HeatKernelMask,
-    HopMask,
-    LearnedFeaturesMask,
-    LowRankMask,
-    Mask,
-    MultiHeadMask,
-    PackingMask,
-    PaddingMask,
-    PowerSeriesMask,
-    RWGNKMask,
-    ScaledMask,
-    SinDegreeMask,
-    StochasticRPEMask,
-    SumMask,
-    ToeplitzMask,
-    TransposedMask,
-)
 from pyg_topomask.masks.adjacency import AdjacencyState
+from pyg_topomask.masks.base import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
@@ -85,7 +63,7 @@ class _Steps(NamedTuple):
     bind: Callable[[Any, Shard, Any], MaskOperator]
 
 
-def prepare_mask(mask: Mask, graph: Shard, generator: Generator) -> Any:
+def prepare_mask(mask: masks.Mask, graph: Shard, generator: Generator) -> Any:
     r"""Prepares a mask, which must be equal in all processes.
 
     Raises:
@@ -95,14 +73,14 @@ def prepare_mask(mask: Mask, graph: Shard, generator: Generator) -> Any:
     return _steps(mask).prepare(mask, graph, generator)
 
 
-def bind_mask(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
+def bind_mask(mask: masks.Mask, graph: Shard, state: Any) -> MaskOperator:
     r"""Binds a mask to a state from :func:`prepare_mask`."""
-    return mask.bind(graph, state) if isinstance(mask, _COMPOSED) else _steps(mask).bind(mask, graph, state)
+    return mask.bind(graph, state) if isinstance(mask, ComposedMask) else _steps(mask).bind(mask, graph, state)
 
 
-def _steps(mask: Mask) -> _Steps:
+def _steps(mask: masks.Mask) -> _Steps:
     if type(mask) not in _STEPS:
-        names = ', '.join(sorted(kind.__name__ for kind in [*_STEPS, *_COMPOSED]))
+        names = ', '.join(sorted(kind.__name__ for kind in [*_STEPS, *ComposedMask.__subclasses__()]))
         raise ArgumentError('mask', f'{type(mask).__name__} on a sharded graph', names)
     return _STEPS[type(mask)]
 
@@ -110,21 +88,20 @@ def _steps(mask: Mask) -> _Steps:
 # Low-rank masks have the factors of the nodes of this process.
 
 
-def _prepare_as_is(mask: Mask, graph: Shard, generator: Generator) -> Any:
+def _prepare_as_is(mask: masks.Mask, graph: Shard, generator: Generator) -> Any:
     return graph.group.together(lambda: mask.prepare(graph, generator))
 
 
-def _bind_low_rank(mask: Mask, graph: Shard, state: Any) -> MaskOperator:
+def _bind_low_rank(mask: masks.Mask, graph: Shard, state: Any) -> MaskOperator:
     low_rank = mask.bind(graph, state).low_rank
     assert low_rank is not None
     product = Product(SummedStructure(graph.number), (low_rank.left, low_rank.right), graph.num_nodes)
     return MaskOperator(graph.segments, mask.heads, product, low_rank)
 
 
-def _prepare_degrees(mask: SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
+def _prepare_degrees(mask: masks.SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
     if mask.degree_attr is not None:
-        given: Tensor = _prepare_as_is(mask, graph, generator)
-        return given
+        return _prepare_as_is(mask, graph, generator)
     flows = ('source_to_target', 'target_to_source') if mask.flow is None else (mask.flow,)
     rows = [graph.extended(flow).row_and_col(flow)[0] for flow in flows]
     return torch.bincount(torch.cat(rows), minlength=graph.num_nodes)
@@ -141,16 +118,16 @@ def _on_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOperator:
     return MaskOperator(graph.segments, operator.heads, product, entries=shown)
 
 
-def _prepare_adjacency(mask: AdjacencyMask, graph: Shard, generator: Generator) -> HaloState:
+def _prepare_adjacency(mask: masks.AdjacencyMask, graph: Shard, generator: Generator) -> HaloState:
     extended = graph.extended(mask.flow)
     return HaloState(extended, extended.halo, mask.prepare(extended))
 
 
-def _bind_on_halo(mask: Mask, graph: Shard, state: HaloState) -> MaskOperator:
+def _bind_on_halo(mask: masks.Mask, graph: Shard, state: HaloState) -> MaskOperator:
     return _on_shard(graph, state.halo, mask.bind(state.graph, state.state))
 
 
-def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) -> HaloState:
+def _prepare_expander(mask: masks.ExpanderMask, graph: Shard, generator: Generator) -> HaloState:
     # The random graph depends on all nodes. Each process creates it, and keeps its rows.
     whole = _without_edges(graph.total_nodes, graph.device)
     row, col = graph.ids(expander_edges(whole, mask.degree, mask.seed))
@@ -168,7 +145,7 @@ def _prepare_expander(mask: ExpanderMask, graph: Shard, generator: Generator) ->
     return HaloState(_without_edges(halo.size, graph.device), halo, pattern)
 
 
-def _prepare_hops(mask: HopMask, graph: Shard, generator: Generator) -> HaloState:
+def _prepare_hops(mask: masks.HopMask, graph: Shard, generator: Generator) -> HaloState:
     # All shortest paths of a node lie within its neighborhood.
     halo, row, col, _ = neighborhood(graph, mask.flow, mask.max_hops)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
@@ -186,34 +163,34 @@ def _without_edges(num_nodes: int, device: torch.device, data: Data | None = Non
 # Series of sparse masks.
 
 
-def _matrix(state: HaloState, dtype: torch.dtype) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+def _series(state: HaloState, coefficients: Tensor, dtype: torch.dtype) -> Product:
     adjacency: AdjacencyState = state.state
-    value = adjacency.weight.to(dtype).unsqueeze(0)
-    return HaloStructure(SparseStructure(), state.halo.number), (value, *adjacency.pattern.tensors)
+    tensors = coefficients, adjacency.weight.to(dtype).unsqueeze(0), *adjacency.pattern.tensors
+    structure = ShardPolynomialStructure(HaloStructure(SparseStructure(), state.halo.number))
+    return Product(structure, tensors, coefficients.size(1) * adjacency.pattern.nnz)
 
 
-def _bind_series(mask: PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
+def _bind_series(mask: masks.PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
     alpha = mask.alpha
-    matrix, tensors = _matrix(state, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
-    product = Product(ShardPolynomialStructure(matrix), (alpha, *tensors), alpha.size(1) * state.state.pattern.nnz)
+    product = _series(state, alpha, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
     return MaskOperator(graph.segments, mask.heads, product)
 
 
 # Masks of random walks.
 
 
-def _seed(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator, factor: int = 0) -> int:
+def _seed(mask: masks.GRFMask | masks.RWGNKMask, graph: Shard, generator: Generator, factor: int = 0) -> int:
     r"""Returns the seed of the walks of a factor, and the seed of process 0 for resampled walks."""
     drawn = generator is not None or mask.fresh
     return graph.group.gather(draw_seed(generator))[0] if drawn else seed_of_factor(mask.seed, factor)
 
 
-def _prepare_walks(mask: GRFMask | RWGNKMask, graph: Shard, generator: Generator) -> ShardEnsembles:
+def _prepare_walks(mask: masks.GRFMask | masks.RWGNKMask, graph: Shard, generator: Generator) -> ShardEnsembles:
     walks = shard_walks(graph, mask.walk_settings, _seed(mask, graph, generator), mask.fresh)
     return ShardEnsembles(graph, *walks)
 
 
-def _prepare_grf(mask: GRFMask, graph: Shard, generator: Generator) -> Any:
+def _prepare_grf(mask: masks.GRFMask, graph: Shard, generator: Generator) -> Any:
     if mask.stitch == 1:
         return _prepare_walks(mask, graph, generator)
     seeds = [_seed(mask, graph, generator, factor) for factor in range(mask.stitch)]
@@ -243,7 +220,7 @@ def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GR
     return ShardEntries(lambda: make(meetings.walks), meetings.count, halo=meetings.halo, union=graph.union)
 
 
-def _bind_grf(mask: GRFMask, graph: Shard, state: Any) -> MaskOperator:
+def _bind_grf(mask: masks.GRFMask, graph: Shard, state: Any) -> MaskOperator:
     f = mask.f
     key_f = mask.key_f if mask.asymmetric == 'pairs' else f
     if mask.stitch > 1:
@@ -267,7 +244,7 @@ def _bind_grf(mask: GRFMask, graph: Shard, state: Any) -> MaskOperator:
     return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
 
 
-def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
+def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) -> Any:
     if not mask.exact:
         return _prepare_walks(mask, graph, generator)
     flow, hops = mask.flow, mask.walk_settings.max_walk_length
@@ -275,7 +252,7 @@ def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
     extended = graph.extended(flow)
     weight = extended.weight.abs() if weighted else torch.ones_like(extended.weight)
     graph_of_hops = extended.weighted(weight)
-    steps = AdjacencyMask(1, None, 'rw', flow)
+    steps = masks.AdjacencyMask(1, None, 'rw', flow)
     state = HaloState(graph_of_hops, extended.halo, steps.prepare(graph_of_hops))
     if mask.alpha == 0:
         return state, None
@@ -286,14 +263,13 @@ def _prepare_rwgnk(mask: RWGNKMask, graph: Shard, generator: Generator) -> Any:
     return state, gram_of_powers(steps.prepare(subgraph), hops, graph.num_nodes)
 
 
-def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
+def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     discounts = mask.discounts
     if not mask.exact:
         return _bind_sampled_rwgnk(mask, graph, state, discounts)
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
-    matrix, tensors = _matrix(hops, discounts.dtype)
-    forward = Product(ShardPolynomialStructure(matrix), (series, *tensors), series.size(1) * hops.state.pattern.nnz)
+    forward = _series(hops, series, discounts.dtype)
     backward = forward.transposed()
     chain = ChainStructure((forward.structure, backward.structure), (len(forward.tensors), len(backward.tensors)))
     product = Product(chain, (*forward.tensors, *backward.tensors), 2 * forward.cost)
@@ -303,7 +279,7 @@ def _bind_rwgnk(mask: RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
     return MaskOperator(graph.segments, mask.heads, product)
 
 
-def _bind_sampled_rwgnk(mask: RWGNKMask, graph: Shard, state: ShardEnsembles, discounts: Tensor) -> MaskOperator:
+def _bind_sampled_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: ShardEnsembles, discounts: Tensor) -> MaskOperator:
     query, key = state.query.features, state.key.features
 
     def values() -> tuple[Tensor, Tensor]:
@@ -324,7 +300,7 @@ def _bind_sampled_rwgnk(mask: RWGNKMask, graph: Shard, state: ShardEnsembles, di
 # Masks of an order or a grid.
 
 
-def _prepare_causal(mask: CausalMask, graph: Shard, generator: Generator) -> tuple[Tensor, ...]:
+def _prepare_causal(mask: masks.CausalMask, graph: Shard, generator: Generator) -> tuple[Tensor, ...]:
     local = _without_edges(graph.num_nodes, graph.device, graph.data)
     layouts: tuple[Tensor, ...] = graph.group.together(lambda: mask.prepare(local))
     value = graph.nodes if mask.order is None else graph.attribute(mask.order, 'order').view(-1)
@@ -339,18 +315,18 @@ def _prepare_causal(mask: CausalMask, graph: Shard, generator: Generator) -> tup
     return layouts
 
 
-def _bind_causal(mask: CausalMask, graph: Shard, state: tuple[Tensor, ...]) -> MaskOperator:
+def _bind_causal(mask: masks.CausalMask, graph: Shard, state: tuple[Tensor, ...]) -> MaskOperator:
     product = mask.bind(graph, state).product
     structure = ScanStructure(product.structure, graph.number)
     return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))
 
 
-def _prepare_grid(mask: ToeplitzMask, graph: Shard, generator: Generator) -> tuple[Graph, Any]:
+def _prepare_grid(mask: masks.ToeplitzMask, graph: Shard, generator: Generator) -> tuple[Graph, Any]:
     whole = _without_edges(graph.total_nodes, graph.device, graph.data)
     return whole, graph.group.together(lambda: mask.prepare(whole))
 
 
-def _bind_grid(mask: ToeplitzMask, graph: Shard, state: tuple[Graph, Any]) -> MaskOperator:
+def _bind_grid(mask: masks.ToeplitzMask, graph: Shard, state: tuple[Graph, Any]) -> MaskOperator:
     product = mask.bind(*state).product
     structure = ColumnsStructure(product.structure, graph.number)
     return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))
@@ -359,22 +335,21 @@ def _bind_grid(mask: ToeplitzMask, graph: Shard, state: tuple[Graph, Any]) -> Ma
 _LOW_RANK = _Steps(_prepare_as_is, _bind_low_rank)
 
 #: Masks that a sharded graph supports, each as itself: a subclass may prepare something else.
-_STEPS: dict[type[Mask], _Steps] = {
-    PackingMask: _LOW_RANK,
-    LowRankMask: _LOW_RANK,
-    LearnedFeaturesMask: _LOW_RANK,
-    PaddingMask: _LOW_RANK,
-    StochasticRPEMask: _LOW_RANK,
-    SinDegreeMask: _Steps(_prepare_degrees, _bind_low_rank),
-    AdjacencyMask: _Steps(_prepare_adjacency, _bind_on_halo),
-    ExpanderMask: _Steps(_prepare_expander, _bind_on_halo),
-    HopMask: _Steps(_prepare_hops, _bind_on_halo),
+_STEPS: dict[type[masks.Mask], _Steps] = {
+    masks.PackingMask: _LOW_RANK,
+    masks.LowRankMask: _LOW_RANK,
+    masks.LearnedFeaturesMask: _LOW_RANK,
+    masks.PaddingMask: _LOW_RANK,
+    masks.StochasticRPEMask: _LOW_RANK,
+    masks.SinDegreeMask: _Steps(_prepare_degrees, _bind_low_rank),
+    masks.AdjacencyMask: _Steps(_prepare_adjacency, _bind_on_halo),
+    masks.ExpanderMask: _Steps(_prepare_expander, _bind_on_halo),
+    masks.HopMask: _Steps(_prepare_hops, _bind_on_halo),
     # Its state is that of the adjacency matrix, which is prepared as above.
-    PowerSeriesMask: _Steps(PowerSeriesMask.prepare, _bind_series),
-    HeatKernelMask: _Steps(prepare_heat, bind_heat),
-    GRFMask: _Steps(_prepare_grf, _bind_grf),
-    RWGNKMask: _Steps(_prepare_rwgnk, _bind_rwgnk),
-    CausalMask: _Steps(_prepare_causal, _bind_causal),
-    ToeplitzMask: _Steps(_prepare_grid, _bind_grid),
+    masks.PowerSeriesMask: _Steps(masks.PowerSeriesMask.prepare, _bind_series),
+    masks.HeatKernelMask: _Steps(prepare_heat, bind_heat),
+    masks.GRFMask: _Steps(_prepare_grf, _bind_grf),
+    masks.RWGNKMask: _Steps(_prepare_rwgnk, _bind_rwgnk),
+    masks.CausalMask: _Steps(_prepare_causal, _bind_causal),
+    masks.ToeplitzMask: _Steps(_prepare_grid, _bind_grid),
 }
-_COMPOSED: tuple[type[Mask], ...] = (SumMask, ScaledMask, TransposedMask, HadamardMask, MultiHeadMask)

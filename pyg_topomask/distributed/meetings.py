@@ -28,6 +28,7 @@ class Meetings:
     count: int
 
 
+@dataclass
 class ShardEnsembles:
     r"""The walks of the queries and of the keys of this process, which may be the same.
 
@@ -37,10 +38,9 @@ class ShardEnsembles:
         key (ShardWalks): The walks of the keys.
     """
 
-    def __init__(self, graph: Shard, query: ShardWalks, key: ShardWalks) -> None:
-        self.graph = graph
-        self.query = query
-        self.key = key
+    graph: Shard
+    query: ShardWalks
+    key: ShardWalks
 
     @cached_property
     def meetings(self) -> Meetings | None:

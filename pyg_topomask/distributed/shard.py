@@ -24,8 +24,7 @@ class ShardSegments(Segments):
 
     @property
     def position(self) -> Tensor:
-        nodes: Tensor = self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)
-        return nodes
+        return self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)
 
     def _measured(self) -> tuple[int, int]:
         return self.shard.total_nodes, self.shard.total_nodes**2
@@ -68,8 +67,11 @@ class Shard(Graph, Numbered):
         self.new_of_original = new_of_original
         self.original_of_new = None if new_of_original is None else torch.argsort(new_of_original)
         self.first = int(offsets[group.rank])
-        num_nodes = int(offsets[group.rank + 1]) - self.first
-        self.segments = ShardSegments(self, num_nodes, edge_index.device)
+        #: The number of nodes of each process.
+        self.sizes = tuple(offsets.diff().tolist())
+        #: The number of nodes of all processes :math:`N`.
+        self.total_nodes = sum(self.sizes)
+        self.segments = ShardSegments(self, self.sizes[group.rank], edge_index.device)
         self._set_edges(edge_index, edge_weight, data=None)
         self._calls: set[str] = set()
         self.edge_ids = edge_ids
@@ -77,16 +79,6 @@ class Shard(Graph, Numbered):
         self.halo = extended.halo
         self._extended = {'source_to_target': extended}
         self.total_edges = sum(group.gather(edge_index.size(1)))
-
-    @property
-    def total_nodes(self) -> int:
-        r"""The number of nodes of all processes :math:`N`."""
-        return int(self.offsets[-1])
-
-    @property
-    def sizes(self) -> tuple[int, ...]:
-        r"""The number of nodes of each process."""
-        return tuple(self.offsets.diff().tolist())
 
     @property
     def bytes_sent(self) -> int:

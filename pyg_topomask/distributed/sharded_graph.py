@@ -26,8 +26,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.splitmix import splitmix
 
-__all__ = ['ShardedGraph']
-
 
 class ShardedGraph(Shard):
     r"""A graph whose nodes are divided among the processes of :obj:`torchrun`. Call layers with the features of the nodes of

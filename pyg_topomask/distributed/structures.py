@@ -5,7 +5,7 @@ They take and return the rows of this process, :obj:`[n, H, c]`. Most of them wr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import torch
@@ -14,10 +14,7 @@ from torch import Tensor
 from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before, sum_over_processes
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
 from pyg_topomask.ops.exp_action import positive_off_diagonal, relative_error
-from pyg_topomask.structures import Composition, MaskStructure
-
-# The product with a mask, given its tensors, or a bound of it.
-Multiply = Callable[[Sequence[Tensor], Tensor], Tensor]
+from pyg_topomask.structures import Combination, Composition, MaskStructure
 
 
 @dataclass(frozen=True)
@@ -36,8 +33,7 @@ class SummedStructure(MaskStructure):
         sums = torch.stack([(right[..., rank, None] * x).sum(0) for rank in range(right.size(-1))])
         sums = sum_over_processes(sums, BY_NUMBER[self.shard].group)
         terms = [left[..., rank, None] * each for rank, each in enumerate(sums)]
-        total: Tensor = sum(terms[1:], start=terms[0])
-        return total
+        return sum(terms[1:], start=terms[0])
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         left, right = tensors
@@ -45,7 +41,7 @@ class SummedStructure(MaskStructure):
 
 
 @dataclass(frozen=True)
-class HaloStructure(MaskStructure):
+class HaloStructure(Combination):
     r"""The rows of this process of a mask on the extended nodes, or of its transpose.
 
     Args:
@@ -59,14 +55,9 @@ class HaloStructure(MaskStructure):
     halo: int
     transposed: bool = False
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_halo(self.inner.apply, tensors, x)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_halo(self.inner.magnitude, tensors, x)
-
-    def _on_halo(self, multiply: Multiply, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         halo: Halo = BY_NUMBER[self.halo]
+        multiply = getattr(self.inner, method)
         if self.transposed:
             return halo.scatter(multiply(tensors, halo.pad(x)))
         return multiply(tensors, halo.gather(x))[: halo.num_nodes]
@@ -80,14 +71,9 @@ class HaloStructure(MaskStructure):
 class ChainStructure(Composition):
     r"""The matrix product of masks, :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         for structure, group in reversed(self._split(tensors)):
-            x = structure.apply(group, x)
-        return x
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        for structure, group in reversed(self._split(tensors)):
-            x = structure.magnitude(group, x)
+            x = getattr(structure, method)(group, x)
         return x
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
@@ -132,8 +118,7 @@ class ShardPolynomialStructure(MaskStructure):
         # Pattern and entries are those of a square matrix on the extended nodes.
         product = self.apply((coefficients, positive_off_diagonal(value, pattern), *pattern), x).clamp(min=0.0)
         largest = BY_NUMBER[self.shard].group.maximum(x.amax(0, keepdim=True))
-        bounded: Tensor = product + relative_error(self.error, x.dtype) * largest
-        return bounded
+        return product + relative_error(self.error, x.dtype) * largest
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, matrix = self.inner.transpose(tensors[1:])
@@ -163,7 +148,7 @@ class ScanStructure(MaskStructure):
 
 
 @dataclass(frozen=True)
-class ColumnsStructure(MaskStructure):
+class ColumnsStructure(Combination):
     r"""A mask on all nodes, multiplied by some of the columns in each process.
 
     Args:
@@ -174,18 +159,12 @@ class ColumnsStructure(MaskStructure):
     inner: MaskStructure
     shard: int
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_columns(self.inner.apply, tensors, x)
-
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_columns(self.inner.magnitude, tensors, x)
-
-    def _on_columns(self, multiply: Multiply, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         shard = BY_NUMBER[self.shard]
         columns = all_rows(x, shard.group, shard.sizes)
         if shard.new_of_original is not None:
             columns = columns.index_select(0, shard.new_of_original)
-        columns = multiply(tensors, columns)
+        columns = getattr(self.inner, method)(tensors, columns)
         if shard.original_of_new is not None:
             columns = columns.index_select(0, shard.original_of_new)
         return some_rows(columns, shard.group, shard.sizes, x.size(2))

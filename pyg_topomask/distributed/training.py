@@ -14,8 +14,6 @@ from pyg_topomask.distributed.convolution import check_nodes
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['GlobalBatchNorm', 'GlobalLayerNorm', 'check_parameters', 'convert_norms', 'mean_over_nodes', 'sum_gradients']
-
 
 class _Shared(torch.autograd.Function):
     r"""The sum over the processes, equal in all of them. As a loss, it counts once, so the backward pass sends nothing."""
@@ -46,8 +44,7 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
     """
     number = torch.tensor(float(values.numel()), dtype=torch.float64, device=values.device)
     count = graph.group.sum(number).clamp(min=1.0)
-    total: Tensor = _Shared.apply(values.sum() / count.to(values), graph.group)
-    return total
+    return _Shared.apply(values.sum() / count.to(values), graph.group)
 
 
 def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
@@ -108,7 +105,7 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
         if not self.training and self.running_mean is not None:
             return super().forward(input)
         x, mean, variance, count = _moments(input, self.group, 0)
-        if self.training and self.running_mean is not None and self.running_var is not None:
+        if self.training and self.running_mean is not None:
             self._update(mean.detach(), variance.detach() * count / (count - 1).clamp(min=1.0))
         out = (x - mean) * (variance + self.eps).rsqrt()
         if self.weight is not None:
@@ -117,13 +114,11 @@ class GlobalBatchNorm(torch.nn.BatchNorm1d):
 
     @torch.no_grad()
     def _update(self, mean: Tensor, variance: Tensor) -> None:
-        assert self.running_mean is not None
-        assert self.running_var is not None
-        assert self.num_batches_tracked is not None
-        self.num_batches_tracked.add_(1)
-        share = 1.0 / float(self.num_batches_tracked) if self.momentum is None else self.momentum
-        self.running_mean.lerp_(mean.to(self.running_mean.dtype), share)
-        self.running_var.lerp_(variance.to(self.running_var.dtype), share)
+        buffers: Any = self._buffers
+        count = buffers['num_batches_tracked'].add_(1)
+        share = 1.0 / float(count) if self.momentum is None else self.momentum
+        for name, moment in (('running_mean', mean), ('running_var', variance)):
+            buffers[name].lerp_(moment.to(buffers[name].dtype), share)
 
 
 class GlobalLayerNorm(LayerNorm):

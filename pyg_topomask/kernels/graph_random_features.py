@@ -18,8 +18,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks.modulation import named_series
 from pyg_topomask.walks import WalkSettings, sample_walks
 
-__all__ = ['GraphRandomFeatures']
-
 
 class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
     r"""Sparse features of the nodes of a graph whose inner products estimate a graph kernel, as a transformer of

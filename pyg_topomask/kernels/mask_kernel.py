@@ -14,8 +14,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 
-__all__ = ['MaskKernel']
-
 
 class MaskKernel(Kernel):  # type: ignore[misc]
     r"""The covariance function :math:`k(i, j) = M_{ij}` between the nodes of a graph, for `GPyTorch <https://gpytorch.ai>`_.

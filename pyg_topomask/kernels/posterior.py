@@ -14,8 +14,6 @@ from pyg_topomask.checks import check_above_zero, check_nodes, check_shape, chec
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.linear_operator import MaskLinearOperator
 
-__all__ = ['sample_posterior']
-
 # Steps are doubled until K^{1/2} w changes by at most this share. A block of samples has at most so many numbers.
 _ERROR, _NUMBERS = 3e-2, 2**22
 
@@ -99,8 +97,7 @@ def sample_posterior(
     columns = covariance[:, nodes]
     observed = columns[nodes].add_diagonal(torch.tensor(float(noise), dtype=covariance.dtype, device=covariance.device))
     rest = y.to(prior).unsqueeze(1) - prior[nodes] - noise**0.5 * normal(nodes.numel())
-    samples: Tensor = (prior + columns @ observed.solve(rest)).t()
-    return samples
+    return (prior + columns @ observed.solve(rest)).t()
 
 
 def _has_root(covariance: LinearOperator) -> bool:

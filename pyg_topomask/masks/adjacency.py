@@ -16,8 +16,6 @@ from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['AdjacencyMask']
-
 
 @dataclass(frozen=True)
 class AdjacencyState:

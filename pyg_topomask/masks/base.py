@@ -17,9 +17,7 @@ from pyg_topomask.flow import FLOWS
 from pyg_topomask.functorch import is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.sparse import ENTRYWISE_PRODUCTS, sparse_product
-from pyg_topomask.operators import MaskOperator, check_scale, reciprocal
-
-__all__ = ['HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask']
+from pyg_topomask.operators import Arithmetic, MaskOperator, check_scale
 
 
 def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
@@ -37,7 +35,7 @@ def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
     return construct
 
 
-class Mask(torch.nn.Module, ABC):
+class Mask(Arithmetic, torch.nn.Module, ABC):
     r"""A topological mask :math:`\mathbf{M}(\mathcal{G})`, which multiplies attention scores entrywise.
 
     A mask works in two steps. :meth:`prepare` computes everything that does not depend on parameters (walks, orders, bounds).
@@ -153,23 +151,10 @@ class Mask(torch.nn.Module, ABC):
     def __add__(self, other: Mask) -> Mask:
         return SumMask(self, other) if isinstance(other, Mask) else NotImplemented
 
-    def __radd__(self, other: object) -> Mask:
-        # sum() begins with 0.
-        return self if isinstance(other, int) and other == 0 else NotImplemented
-
     def __mul__(self, other: Mask | Tensor | float) -> Mask:
         return HadamardMask(self, other) if isinstance(other, Mask) else ScaledMask(self, other)
 
     __rmul__ = __mul__
-
-    def __truediv__(self, other: Tensor | float) -> Mask:
-        return self * reciprocal(other)
-
-    def __neg__(self) -> Mask:
-        return ScaledMask(self, -1.0)
-
-    def __sub__(self, other: Mask) -> Mask:
-        return self + (-other) if isinstance(other, Mask) else NotImplemented
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}'
@@ -208,7 +193,7 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
     return operator
 
 
-class _ComposedMask(Mask):
+class ComposedMask(Mask):
     r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings."""
 
     def __init__(self, *masks: Mask) -> None:
@@ -221,7 +206,8 @@ class _ComposedMask(Mask):
         self.form = self._form(masks)
 
     def _form(self, masks: tuple[Mask, ...]) -> str | None:
-        return masks[0].form
+        forms = {mask.form for mask in masks}
+        return forms.pop() if len(forms) == 1 else None if None in forms else 'product'
 
     @property
     def _masks(self) -> list[Mask]:
@@ -256,7 +242,7 @@ class _ComposedMask(Mask):
             mask.reset_parameters()
 
 
-class SumMask(_ComposedMask):
+class SumMask(ComposedMask):
     r"""The sum of masks.
 
     Shapes:
@@ -264,15 +250,12 @@ class SumMask(_ComposedMask):
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
-    def _form(self, masks: tuple[Mask, ...]) -> str | None:
-        return _common_form(masks)
-
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         first, *rest = self._bound(graph, state)
         return sum(rest, start=first)
 
 
-class HadamardMask(_ComposedMask):
+class HadamardMask(ComposedMask):
     r"""The entrywise product of masks. Of any two factors, one must have low rank, or both must be sparse.
 
     Args:
@@ -307,7 +290,7 @@ class HadamardMask(_ComposedMask):
         return product
 
 
-class MultiHeadMask(_ComposedMask):
+class MultiHeadMask(ComposedMask):
     r"""Several masks, each for some of the heads. The heads may have masks of different types, or different walks, as in the
     vision Transformers of `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2).
@@ -334,13 +317,13 @@ class MultiHeadMask(_ComposedMask):
         _check_masks(masks, 2)
         Mask.__init__(self, sum(mask.heads for mask in masks))
         self.masks = torch.nn.ModuleList(masks)
-        self.form = _common_form(masks)
+        self.form = self._form(masks)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return MaskOperator.side_by_side(*self._bound(graph, state))
 
 
-class TransposedMask(_ComposedMask):
+class TransposedMask(ComposedMask):
     r"""The transpose of a mask.
 
     Shapes:
@@ -360,7 +343,7 @@ class TransposedMask(_ComposedMask):
         return self._bound(graph, state)[0].T
 
 
-class ScaledMask(_ComposedMask):
+class ScaledMask(ComposedMask):
     r"""A mask times a number, or times one number per head.
 
     Args:
@@ -409,12 +392,6 @@ class ScaledMask(_ComposedMask):
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         # torch.compile would treat this as a product of two tensors.
         return self._bound(graph, state)[0].scaled(self.scale)
-
-
-def _common_form(masks: tuple[Mask, ...]) -> str | None:
-    r"""Returns the structure of a sum of masks, and of masks side by side."""
-    forms = {mask.form for mask in masks}
-    return forms.pop() if len(forms) == 1 else None if None in forms else 'product'
 
 
 def _check_masks(masks: tuple[Any, ...], least: int) -> None:

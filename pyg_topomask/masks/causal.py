@@ -19,8 +19,6 @@ from pyg_topomask.segments import Segments, by_width
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['CausalMask']
-
 # Rows per block of a sum: a block stays in cache.
 _BLOCK = 256
 
@@ -69,8 +67,7 @@ class CausalStructure(MaskStructure):
     r"""Prefix sums within each graph. Tensors: the layouts of the order and of the reverse order, see :func:`_layout`."""
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        result: Tensor = _PrefixSum.apply(x, *tensors)
-        return result
+        return _PrefixSum.apply(x, *tensors)
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, _reverse(tensors)

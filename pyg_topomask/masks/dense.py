@@ -11,12 +11,9 @@ from torch import Tensor
 from pyg_topomask.capabilities import Product
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.low_rank import check_entries
+from pyg_topomask.masks.low_rank import GivenMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
-
-__all__ = ['DenseMask']
 
 
 @dataclass(frozen=True)
@@ -31,7 +28,7 @@ class DenseStructure(MaskStructure):
         return self, (tensors[0].transpose(1, 2),)
 
 
-class DenseMask(Mask):
+class DenseMask(GivenMask):
     r"""A given :math:`N \times N` matrix as a mask. Entries between different graphs of a batch count as zero. The mask costs
     :math:`O(N^2)`. Use it for small graphs, for comparisons, and for matrices without structure. One product covers all nodes,
     so NaN in one graph spreads to the other graphs of the batch.
@@ -59,7 +56,6 @@ class DenseMask(Mask):
 
     form = 'product'
 
-    initial: Tensor
     matrix: Tensor
 
     def __init__(self, heads: int = 1, matrix: Tensor | None = None) -> None:
@@ -73,17 +69,7 @@ class DenseMask(Mask):
             self.heads = heads = max(shape[0], 1)
         if len(shape) not in (2, 3) or shape[-1] != shape[-2] or shape[:-2] not in ((), (1,), (heads,)):
             raise ArgumentError('matrix', f'shape {shape} for {heads} heads', '[N, N] and [heads, N, N]')
-        check_entries('matrix', matrix)
-        if isinstance(matrix, torch.nn.Parameter):
-            self.matrix = matrix
-            self.initial = matrix.detach().clone()
-        else:
-            self.register_buffer('matrix', matrix.clone(memory_format=torch.contiguous_format))
-
-    def reset_parameters(self) -> None:
-        if isinstance(self.matrix, torch.nn.Parameter):
-            with torch.no_grad():
-                self.matrix.copy_(self.initial)
+        self._keep('matrix', matrix)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         return None

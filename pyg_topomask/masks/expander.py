@@ -17,8 +17,6 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.uniform import counter_uniform
 
-__all__ = ['ExpanderMask']
-
 
 def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
     r"""Samples a random regular graph over the nodes of each graph, as the union of random cycles through all nodes. It is

@@ -32,9 +32,6 @@ from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
 
-__all__ = ['GRFMask']
-
-
 # The tensors of one factor: its values and its pattern.
 _TENSORS = 1 + len(fields(SparsePattern))
 
@@ -100,8 +97,7 @@ class GRFState:
 
     @cached_property
     def num_entries(self) -> int:
-        count: int = estimate_pairs(self.query, self.key)
-        return count
+        return estimate_pairs(self.query, self.key)
 
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""

@@ -26,8 +26,6 @@ from pyg_topomask.ops.polynomial import polynomial_blocks
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['HeatKernelMask']
-
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius for each method. The Taylor series has about as many terms, the Chebyshev series about a million.
 _LARGEST = {'chebyshev': 1e10, 'powers': 1e6}

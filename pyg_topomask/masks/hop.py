@@ -26,8 +26,6 @@ from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 
-__all__ = ['HopMask']
-
 #: Initial values by name, called with the number of heads and of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
 # The largest number of pairs to list, which needs about four gigabytes.
@@ -123,18 +121,10 @@ class HopMask(LogarithmicMask):
 
     def bind(self, graph: Graph, state: WalkFeatures) -> MaskOperator:
         f = self.f
-
-        # Not formed where blocks serve instead.
-        def entries() -> Entries:
-            return Entries(state.pattern, state.values(f))
-
-        def tensors() -> tuple[Tensor, ...]:
-            return (state.values(f), *state.pattern.tensors)
-
-        product = Product(SparseStructure(), tensors, state.nnz)
-        return MaskOperator(
-            graph.segments, self.heads, product, entries=SparseEntries(entries, state.nnz), blocks=self._blocks(graph, state, f)
-        )
+        # Neither is formed where blocks serve instead.
+        product = Product(SparseStructure(), lambda: (state.values(f), *state.pattern.tensors), state.nnz)
+        entries = SparseEntries(lambda: Entries(state.pattern, state.values(f)), state.nnz)
+        return MaskOperator(graph.segments, self.heads, product, entries=entries, blocks=self._blocks(graph, state, f))
 
     def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> Blocks | None:
         r"""Returns the blocks of the graphs as functions of the number of hops."""

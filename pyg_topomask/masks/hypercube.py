@@ -16,8 +16,6 @@ from pyg_topomask.masks.diffusion import DiffusionMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['HypercubeMask']
-
 
 @dataclass(frozen=True)
 class HypercubeStructure(MaskStructure):

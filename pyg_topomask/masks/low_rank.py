@@ -16,8 +16,6 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['LearnedFeaturesMask', 'LowRankMask', 'PackingMask', 'low_rank_operator']
-
 
 @dataclass(frozen=True)
 class LowRankStructure(MaskStructure):
@@ -83,6 +81,27 @@ def check_entries(name: str, given: Tensor) -> None:
         raise ArgumentError(name, f'{given[tuple(at)].item()} at {at}', 'finite numbers')
 
 
+class GivenMask(Mask):
+    r"""Base class of masks of given tensors. Those that are parameters are learned, and reset to what was given."""
+
+    def __init__(self, heads: int = 1) -> None:
+        super().__init__(heads)
+        self._initial: dict[str, Tensor] = {}
+
+    def _keep(self, name: str, given: Tensor) -> None:
+        check_entries(name, given)
+        if isinstance(given, torch.nn.Parameter):
+            self.register_parameter(name, given)
+            self._initial[name] = given.detach().clone()
+        else:
+            self.register_buffer(name, given.clone(memory_format=torch.contiguous_format))
+
+    @torch.no_grad()
+    def reset_parameters(self) -> None:
+        for name, initial in self._initial.items():
+            getattr(self, name).copy_(initial)
+
+
 class PackingMask(Mask):
     r"""Unmasked linear attention within each graph of a batch, from `"From block-Toeplitz matrices to differential equations
     on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
@@ -116,7 +135,7 @@ class PackingMask(Mask):
         return low_rank_operator(graph, ones, ones)
 
 
-class LowRankMask(Mask):
+class LowRankMask(GivenMask):
     r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
 
     The factors are tensors or names of node attributes of the data. Attributes are batched and moved with the data.
@@ -154,17 +173,7 @@ class LowRankMask(Mask):
                 continue
             if not isinstance(factor, Tensor):
                 raise ArgumentError(name, repr(factor), 'a tensor and the name of an attribute of the data')
-            check_entries(name, factor)
-            if isinstance(factor, torch.nn.Parameter):
-                self.register_parameter(name, factor)
-                self.register_buffer(f'initial_{name}', factor.detach().clone(), persistent=False)
-            else:
-                self.register_buffer(name, factor.clone(memory_format=torch.contiguous_format))
-
-    def reset_parameters(self) -> None:
-        with torch.no_grad():
-            for name, factor in self.named_parameters():
-                factor.copy_(self.get_buffer(f'initial_{name}'))
+            self._keep(name, factor)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         for name in self._names:  # once per graph, because it synchronizes with the GPU

@@ -14,8 +14,6 @@ from torch import Tensor
 from pyg_topomask.checks import check_not_negative, check_size
 from pyg_topomask.errors import ArgumentError, warn
 
-__all__ = ['convolve', 'deconvolve', 'kernel_series', 'modulation']
-
 # The number of terms that a warning considers, and the share of their sum that may be omitted without a warning.
 _TERMS, _LEFT_OUT = 256, 0.1
 

@@ -13,8 +13,6 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['PaddingMask']
-
 
 class PaddingMask(Mask):
     r"""Ones between the valid nodes of a graph, and zeros elsewhere, from `"From block-Toeplitz matrices to differential

@@ -27,8 +27,6 @@ from pyg_topomask.ops.sparse_matmul import multiply
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['PowerSeriesMask']
-
 
 class PowerSeriesMask(LogarithmicMask):
     r"""A learnable power series of the weighted adjacency matrix, computed exactly, from `"Linear Transformer Topological
@@ -141,8 +139,7 @@ class PowerSeriesMask(LogarithmicMask):
         return type(self), self._adjacency.settings()
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        state: AdjacencyState = self._adjacency.prepared(graph, generator)
-        return state
+        return self._adjacency.prepared(graph, generator)
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         alpha = self.alpha

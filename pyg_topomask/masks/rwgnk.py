@@ -28,8 +28,6 @@ from pyg_topomask.walks.features import WalkFeatures, blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.walk import sample_ensembles
 
-__all__ = ['RWGNKMask']
-
 # The largest number of entries in a block of rows of the powers.
 _BLOCK = 2**23
 

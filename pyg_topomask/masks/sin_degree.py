@@ -17,8 +17,6 @@ from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 
-__all__ = ['SinDegreeMask']
-
 # Buckets above `max_degree` double in width, enough for any 64-bit degree.
 _BUCKETS = 63
 

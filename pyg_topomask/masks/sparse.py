@@ -13,8 +13,6 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['sparse_operator']
-
 #: The supported products of masks, for errors.
 ENTRYWISE_PRODUCTS = (
     'products with a mask of low rank, such as SinDegreeMask, of two sparse masks, such as AdjacencyMask and GRFMask, or '
@@ -65,11 +63,8 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
     Raises:
         ValueError: If one of them has no entries.
     """
-    for operator, factor in ((left, right), (right, left)):
-        if operator.entries is None:
-            raise ArgumentError('mask', f'the entrywise product of {factor!r} and {operator!r}', ENTRYWISE_PRODUCTS)
-    assert left.entries is not None
-    assert right.entries is not None
+    if left.entries is None or right.entries is None:
+        raise ArgumentError('mask', f'the entrywise product of {left!r} and {right!r}', ENTRYWISE_PRODUCTS)
     entries = left.entries.intersection(right.entries)
 
     def tensors() -> tuple[Tensor, ...]:

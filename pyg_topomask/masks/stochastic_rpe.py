@@ -15,8 +15,6 @@ from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.walks.uniform import generator_on
 
-__all__ = ['StochasticRPEMask']
-
 
 class StochasticRPEMask(Mask):
     r"""A function of relative positions in a sequence, estimated by random features, from `"From block-Toeplitz matrices to

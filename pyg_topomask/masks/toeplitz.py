@@ -20,8 +20,6 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.toeplitz_product import ToeplitzStructure
 from pyg_topomask.segments import Segments
 
-__all__ = ['ToeplitzMask']
-
 # The largest number of entries in the table of a head.
 _LARGEST = 2**28
 

@@ -30,8 +30,6 @@ from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import stable_argsort
 from pyg_topomask.structures import MaskStructure
 
-__all__ = ['TreeMask']
-
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')

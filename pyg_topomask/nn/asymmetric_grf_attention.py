@@ -19,8 +19,6 @@ from pyg_topomask.ops.normalize import quotient
 from pyg_topomask.ops.sparse_matmul import sddmm
 from pyg_topomask.options import options_of
 
-__all__ = ['AsymmetricGRFAttention']
-
 
 @options_of(GRFMask, SparseMaskAttention, without=['mask', 'asymmetric', 'independent_ensembles', 'stitch'])
 class AsymmetricGRFAttention(SparseMaskAttention):

@@ -10,6 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.dense import Linear
+from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
 from pyg_topomask.capabilities import Entries
@@ -20,8 +21,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.ops.sparse_matmul import entries_of
-
-__all__ = ['ExplicitAttention']
 
 
 class ExplicitAttention(MessagePassing, ABC):
@@ -91,8 +90,7 @@ class ExplicitAttention(MessagePassing, ABC):
         r"""Resets all learnable parameters."""
         super().reset_parameters()
         for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out):
-            if isinstance(module, Linear):
-                module.reset_parameters()
+            reset(module)
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:

@@ -18,8 +18,6 @@ from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.multi_head import check_features
 
-__all__ = ['GatedGCNConv']
-
 
 class GatedGCNConv(MessagePassing):
     r"""The gated graph convolution of `"Residual Gated Graph ConvNets" <https://arxiv.org/abs/1711.07553>`_ in the form of

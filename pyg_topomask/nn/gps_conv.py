@@ -20,8 +20,6 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.multi_head import check_heads
 
-__all__ = ['TopoGPSConv']
-
 
 class TopoGPSConv(GPSConv):
     r"""The GPS layer of `"Recipe for a General, Powerful, Scalable Graph Transformer" <https://arxiv.org/abs/2205.12454>`_
@@ -202,8 +200,7 @@ class TopoGPSConv(GPSConv):
     def _norm(self, h: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:
         if norm is None:
             return h
-        out: Tensor = norm(h, batch=batch) if self.norm_with_batch else norm(h)
-        return out
+        return norm(h, batch=batch) if self.norm_with_batch else norm(h)
 
 
 def _takes(conv: Module, name: str) -> bool:
@@ -220,5 +217,4 @@ def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:
         h, _ = attn(h, h, h, key_padding_mask=~mask, need_weights=False)
     else:
         h = attn(h, mask=mask)
-    out: Tensor = h[mask]
-    return out
+    return h[mask]

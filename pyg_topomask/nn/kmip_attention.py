@@ -19,8 +19,6 @@ from pyg_topomask.ops.topk.dispatch import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
 from pyg_topomask.walks.uniform import generator_on
 
-__all__ = ['KMIPAttention']
-
 EXTRA_EDGES = (None, 'input', 'expander', 'both')
 
 
@@ -193,8 +191,7 @@ class KMIPAttention(ExplicitAttention):
             raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
         q, k = self._features(q, k, graph)
         dropout = self.attention_dropout if self.training else 0.0
-        out: Tensor = graph.segments.shard.topk_attention(q, k, v, self._k_of_forward_pass(k), dropout)
-        return out
+        return graph.segments.shard.topk_attention(q, k, v, self._k_of_forward_pass(k), dropout)
 
     def _features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         r"""Returns the queries and keys whose inner products are the scores."""
@@ -263,8 +260,7 @@ class KMIPAttention(ExplicitAttention):
         r"""Returns :obj:`x`, and adds the gradient of the diversity term in training."""
         if not self.training or self.diversity == 0:
             return x
-        result: Tensor = _AddLoss.apply(x, self.diversity * self._unevenness(alpha, entries, graph))
-        return result
+        return _AddLoss.apply(x, self.diversity * self._unevenness(alpha, entries, graph))
 
     def _unevenness(self, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
         r"""Returns the mean squared coefficient of variation of the attention that nodes receive."""

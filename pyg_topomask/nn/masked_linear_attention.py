@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.dense import Linear
+from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
 from pyg_topomask.checks import check_choice, check_probability
@@ -20,8 +21,6 @@ from pyg_topomask.masks.logarithmic import LogarithmicMask
 from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
-
-__all__ = ['MaskedLinearAttention']
 
 
 class MaskedLinearAttention(torch.nn.Module):
@@ -101,7 +100,7 @@ class MaskedLinearAttention(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out, self.feature_map, self.mask):
-            module.reset_parameters()
+            reset(module)
 
     def forward(
         self,

@@ -17,8 +17,6 @@ from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.options import options_of
 
-__all__ = ['GRFSoftmaxAttention', 'MaskedSoftmaxAttention']
-
 
 class MaskedSoftmaxAttention(SparseMaskAttention):
     r"""Multi-head softmax attention with the logarithm of a sparse mask as bias, from `"Linear Transformer Topological Masking

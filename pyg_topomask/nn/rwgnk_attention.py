@@ -14,8 +14,6 @@ from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.multi_head import as_graph, check_features, with_mask
 from pyg_topomask.options import options_of
 
-__all__ = ['RWGNKAttention']
-
 
 @options_of(RWGNKMask, MaskedLinearAttention, without=['mask'])
 class RWGNKAttention(MaskedLinearAttention):

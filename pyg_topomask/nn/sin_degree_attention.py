@@ -10,8 +10,6 @@ from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.multi_head import with_mask
 from pyg_topomask.options import options_of
 
-__all__ = ['SinDegreeAttention']
-
 
 @options_of(SinDegreeMask, MaskedLinearAttention, without=['mask'])
 class SinDegreeAttention(MaskedLinearAttention):

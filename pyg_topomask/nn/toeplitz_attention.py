@@ -9,8 +9,6 @@ from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.multi_head import with_mask
 from pyg_topomask.options import options_of
 
-__all__ = ['ToeplitzAttention']
-
 
 @options_of(ToeplitzMask, MaskedLinearAttention, without=['mask'])
 class ToeplitzAttention(MaskedLinearAttention):

@@ -144,8 +144,7 @@ def attention_op(
     attended = transformable(op, setup_context, differentiate)
 
     def attend(*arguments: Any) -> tuple[Tensor, Tensor]:
-        results: tuple[Tensor, Tensor] = attended(*AttentionInputs(*arguments))
-        return results
+        return attended(*AttentionInputs(*arguments))
 
     return attend
 

@@ -89,8 +89,7 @@ class Forest:
 
     @cached_property
     def root(self) -> NDArray[np.bool_]:
-        root: NDArray[np.bool_] = self.parent == np.arange(self.num_nodes)
-        return root
+        return self.parent == np.arange(self.num_nodes)
 
     @cached_property
     def depth(self) -> Indices:
@@ -268,8 +267,7 @@ class Forest:
         ancestor, distance = np.where(low == high, low, self.parent[low]), self.distance(length)
         joined = distance[source] + distance[target] - 2 * distance[ancestor]
         counted = (source != target) & (edge_weight != 0)
-        stretch: NDArray[Any] = np.divide(joined, edge_weight, out=np.ones_like(joined), where=counted)
-        return stretch
+        return np.divide(joined, edge_weight, out=np.ones_like(joined), where=counted)
 
     @cached_property
     def histograms(self) -> Histograms:
@@ -351,8 +349,7 @@ class Histograms:
 
 
 def _argsort(key: Indices) -> Indices:
-    order: Indices = stable_argsort(torch.from_numpy(key), int(key.max(initial=0)) + 1).numpy()
-    return order
+    return stable_argsort(torch.from_numpy(key), int(key.max(initial=0)) + 1).numpy()
 
 
 def _inverse(order: Indices) -> Indices:

@@ -11,8 +11,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.segments import by_width
 
-__all__ = ['knn_graph']
-
 # Graphs up to this size are searched in batches. For larger graphs, a tree per graph is faster on a CPU.
 _SMALL = 64
 # The number of distances in memory at a time.

@@ -21,8 +21,6 @@ from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs
 from pyg_topomask.ops.scaling import balanced
 from pyg_topomask.segments import Segments
 
-__all__ = ['masked_linear_attention']
-
 
 def masked_linear_attention(
     q: Tensor,
@@ -82,8 +80,7 @@ def masked_linear_attention(
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
             return torch.cat([masked_linear_attention(*each, route, rows) for each in split], dim=1)
     if mask.segments.shard is not None:
-        attended: Tensor = mask.segments.shard.linear_attention(q, k, v, mask, route)
-        return attended
+        return mask.segments.shard.linear_attention(q, k, v, mask, route)
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):

@@ -20,8 +20,6 @@ from pyg_topomask.ops.scaling import capped_queries
 from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.sparse_pattern import SparsePattern
 
-__all__ = ['masked_softmax_attention']
-
 
 def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float = 0.0) -> Tensor:
     r"""Softmax attention with exponentiated scores multiplied by a mask, from `"Linear Transformer Topological Masking with
@@ -60,8 +58,7 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
     check_shapes(q, k, v, mask)
     check_probability(dropout=dropout)
     if mask.segments.shard is not None:
-        attended: Tensor = mask.segments.shard.softmax_attention(q, k, v, mask, dropout)
-        return attended
+        return mask.segments.shard.softmax_attention(q, k, v, mask, dropout)
     out, _ = attend_softmax(q, k, v, entries_of(mask), dropout)
     return out
 

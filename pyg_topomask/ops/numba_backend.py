@@ -80,8 +80,7 @@ def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list
 
 def array_of(tensor: Tensor) -> Array:
     r"""Returns the numbers of a tensor on the CPU one after the other, which machine code reads and writes."""
-    array: Array = tensor.detach().contiguous().view(-1).numpy()
-    return array
+    return tensor.detach().contiguous().view(-1).numpy()
 
 
 def in_blocks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:

@@ -46,8 +46,7 @@ def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = Fal
     Returns:
         torch.Tensor: :obj:`[num_rows, H, c]`, differentiable in :obj:`value` and :obj:`x`.
     """
-    result: Tensor = _SpMM.apply(value, x, transpose, *pattern.tensors)
-    return result
+    return _SpMM.apply(value, x, transpose, *pattern.tensors)
 
 
 def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
@@ -61,8 +60,7 @@ def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
     Returns:
         torch.Tensor: :obj:`[H, nnz]`, differentiable in both factors.
     """
-    result: Tensor = _SDDMM.apply(a, b, *pattern.tensors)
-    return result
+    return _SDDMM.apply(a, b, *pattern.tensors)
 
 
 def multiply(rowptr: Tensor, col: Tensor, value: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:

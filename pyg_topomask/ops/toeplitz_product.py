@@ -222,8 +222,7 @@ def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:
 def _kernel_of(spectrum: Tensor, kernel: Tensor, sizes: Sequence[int]) -> Tensor:
     r"""Transforms back. The gradient of a shared kernel is the sum over heads."""
     spectrum = spectrum.sum(0, keepdim=True) if kernel.size(0) == 1 else spectrum
-    correlation: Tensor = torch.fft.irfftn(spectrum, s=list(sizes), dim=tuple(range(1, kernel.dim())))
-    return correlation
+    return torch.fft.irfftn(spectrum, s=list(sizes), dim=tuple(range(1, kernel.dim())))
 
 
 def _kernel_spectrum(kernel: Tensor, flip: bool) -> Tensor:

@@ -13,8 +13,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.select import select_in_order
 from pyg_topomask.recommend.interactions import check_range
 
-__all__ = ['evaluate', 'rank_items']
-
 #: The share of the unpopular items, and that of the unpopular and the normal ones.
 _SHARES = (0.8, 0.8 + 0.15)
 

@@ -19,8 +19,6 @@ from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.recommend.interactions import InteractionDataset, split_per_user
 
-__all__ = ['load_interaction_dataset', 'load_interactions', 'read_interactions']
-
 _LARGEST = torch.iinfo(torch.long).max
 _IDS = f'integer ids from 0 to {_LARGEST}'
 #: A byte order mark, as read with backslash escapes.

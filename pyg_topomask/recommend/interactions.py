@@ -14,8 +14,6 @@ from pyg_topomask.checks import check_seed, check_shape, is_number
 from pyg_topomask.edge_checks import INTEGERS
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['InteractionDataset', 'split_per_user']
-
 
 @dataclass(frozen=True)
 class InteractionDataset:

@@ -13,8 +13,6 @@ from torch.autograd.function import once_differentiable
 from pyg_topomask.checks import check_above_zero, check_not_negative
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['DirectAULoss']
-
 
 def alignment(x: Tensor, y: Tensor) -> Tensor:
     r"""The mean squared distance of pairs on the unit sphere, from `"Understanding Contrastive Representation Learning through
@@ -67,8 +65,7 @@ def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
     x, n = _unit(x), x.size(0)
     if n < 2:
         return 0.0 * x.sum()
-    value: Tensor = _LogMeanKernel.apply(x, t)
-    return value
+    return _LogMeanKernel.apply(x, t)
 
 
 class _LogMeanKernel(torch.autograd.Function):

@@ -2,6 +2,7 @@ r"""Recommenders: an encoder of users and items with a graph and a loss."""
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import torch
@@ -15,8 +16,6 @@ from pyg_topomask.nn.models.mgformer import MGFormer
 from pyg_topomask.recommend.interactions import InteractionDataset
 from pyg_topomask.recommend.losses import DirectAULoss
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
-
-__all__ = ['MGFormerRecommender', 'Recommender']
 
 #: The masks of MGFormer by their names in a YAML.
 _MASKS = {'sin_degree': 'sin_degree', 'adjacency': 'adjacency', 'none': None}
@@ -84,8 +83,7 @@ class MGFormerRecommender(Recommender):
 
     def loss(self, users: Tensor, items: Tensor) -> Tensor:
         nodes = self.encoder(self.data, torch.cat([users, self.encoder.num_users + items]))
-        loss: Tensor = self.criterion(*nodes.chunk(2))
-        return loss
+        return self.criterion(*nodes.chunk(2))
 
 
 def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
@@ -106,20 +104,9 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         data = dataset.data()
         if settings.svd_dim:
             data = AddSVDEncoding(settings.svd_dim)(data)
-        encoder = MGFormer(
-            dataset.num_users,
-            dataset.num_items,
-            embedding_dim=options.embedding_dim,
-            svd_dim=settings.svd_dim,
-            heads=settings.heads,
-            layers=settings.layers,
-            feature_map=settings.feature_map,
-            mask=_MASKS[settings.mask],
-            max_degree=settings.max_degree,
-            residual=settings.residual,
-            dropout=settings.dropout,
-            sign_flip=settings.sign_flip,
-        )
+        arguments = {name: value for name, value in settings.items() if name in signature(MGFormer).parameters}
+        arguments['mask'] = _MASKS[settings.mask]
+        encoder = MGFormer(dataset.num_users, dataset.num_items, options.embedding_dim, **arguments)
         loss = DirectAULoss(settings.weight, settings.t, settings.average)
         return MGFormerRecommender(encoder, Graph.from_data(data), loss)
     except ArgumentError as error:

@@ -86,7 +86,7 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
             {
                 'run': str(folder),
                 'seeds': ' '.join(runs),
-                **{column: _median(runs, key) for column, key in MEDIANS.items()},
+                **{name: statistics.median_low([result[key] for result in runs.values()]) for name, key in MEDIANS.items()},
                 metric: _show(list(tested.values()), '.4f'),
                 'minus the first, paired': '' if is_first else _differences(gaps, max(len(tested), len(values[0]))),
                 'verdict': '' if is_first or len(gaps) < 2 else verdict(*mean_error(gaps), ('higher', 'lower')),
@@ -119,11 +119,6 @@ def _values(folder: str | Path, runs: Results, metric: str) -> dict[str, float]:
         known = [key for key, value in result.items() if key.startswith(('val_', 'test_')) and value is not None]
         check_choice(known, **{f'metric of {folder}': metric})
     return {seed: result[metric] for seed, result in runs.items()}
-
-
-def _median(runs: Results, key: str) -> float:
-    numbers: list[float] = [result[key] for result in runs.values()]
-    return statistics.median_low(numbers)
 
 
 def _differences(gaps: Sequence[float], most: int) -> str:

@@ -8,6 +8,7 @@ import statistics
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +30,7 @@ RESULT = 'result.json'
 FILES = (RESULT, LAST, 'config.yaml', 'metrics.csv', BEST)
 
 
+@dataclass(eq=False)
 class Run:
     r"""A training run in a folder. It may be killed at any moment, and a resumed run gives the same numbers as an uninterrupted
     run.
@@ -61,24 +63,14 @@ class Run:
         files (sequence of str, optional): Patterns of additional files that the runner writes. (default: :obj:`()`)
     """
 
-    def __init__(
-        self,
-        folder: Path,
-        config: str,
-        metric: str,
-        maximize: bool = True,
-        free: Collection[str] = (),
-        length: str = '',
-        files: Sequence[str] = (),
-    ) -> None:
-        self.folder = folder
-        self.config = config
-        self.metric = metric
-        self.maximize = maximize
-        self.free = free
-        self.length = length
-        self.files = (*FILES, *files)
-        self.history: list[Row] = []
+    folder: Path
+    config: str
+    metric: str
+    maximize: bool = True
+    free: Collection[str] = ()
+    length: str = ''
+    files: Sequence[str] = ()
+    history: list[Row] = field(default_factory=list, init=False)
 
     @property
     def last_file(self) -> Path:
@@ -164,7 +156,7 @@ class Run:
         with locked(self.folder):
             remove_unfinished(self.folder)
             if checkpoint is None:
-                clear_run(self.folder, self.files)
+                clear_run(self.folder, (*FILES, *self.files))
             (self.folder / RESULT).unlink(missing_ok=True)
             self.last_file.parent.mkdir(exist_ok=True)
             self._write_metrics()

@@ -9,14 +9,11 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_seed
-from pyg_topomask.graph import Graph
 from pyg_topomask.options import options_of
-from pyg_topomask.transforms.checks import check_edges, check_homogeneous, check_unbatched
+from pyg_topomask.transforms.checks import single_graph
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import store_walks
 from pyg_topomask.walks.walk import sample_ensembles
-
-__all__ = ['AddGraphRandomFeatures']
 
 
 @options_of(WalkSettings)
@@ -69,10 +66,7 @@ class AddGraphRandomFeatures(BaseTransform):
         self.seed = seed
 
     def forward(self, data: Data) -> Data:
-        check_homogeneous(data)
-        check_unbatched(data)
-        check_edges(data)
-        graph = Graph.from_data(data)
+        graph = single_graph(data)
         store_walks(data, sample_ensembles(graph, self.settings, self.seed), self.settings, self._prefix)
         return data
 

@@ -10,8 +10,6 @@ from pyg_topomask.options import options_of
 from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
 from pyg_topomask.walks import WalkSettings
 
-__all__ = ['AddRandomWalkKernel']
-
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
 @functional_transform('add_random_walk_kernel')

@@ -15,8 +15,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.transforms.checks import check_edges, check_unbatched
 
-__all__ = ['AddSVDEncoding']
-
 EdgeType = tuple[str, str, str]
 
 # Matrices with at most this many entries are decomposed exactly, as dense matrices.

@@ -6,6 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graph import Graph
 
 
 def check_homogeneous(data: Data) -> None:
@@ -32,3 +33,11 @@ def check_unbatched(data: BaseData) -> None:
     """
     if 'batch' in data:
         raise ArgumentError('data', 'a batch', 'single graphs: apply the transform before batching')
+
+
+def single_graph(data: Data) -> Graph:
+    r"""Returns the graph of data that is homogeneous, no batch, and has edges, and raises a :class:`ValueError` for others."""
+    check_homogeneous(data)
+    check_unbatched(data)
+    check_edges(data)
+    return Graph.from_data(data)

@@ -6,11 +6,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.graph import Graph
 from pyg_topomask.masks.tree import TreeState
-from pyg_topomask.transforms.checks import check_edges, check_homogeneous, check_unbatched
-
-__all__ = ['AddForest']
+from pyg_topomask.transforms.checks import single_graph
 
 
 @functional_transform('add_forest')
@@ -38,9 +35,5 @@ class AddForest(BaseTransform):
     """
 
     def forward(self, data: Data) -> Data:
-        check_homogeneous(data)
-        check_unbatched(data)
-        check_edges(data)
-        graph = Graph.from_data(data)
-        TreeState.of(graph).store(data)
+        TreeState.of(single_graph(data)).store(data)
         return data

@@ -17,8 +17,6 @@ from pyg_topomask.graph import device_of
 from pyg_topomask.ops.grid_edges import grid_edges
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
-__all__ = ['AddGridShape', 'ToGridGraph']
-
 
 @functional_transform('add_grid_shape')
 class AddGridShape(BaseTransform):

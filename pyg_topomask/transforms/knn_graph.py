@@ -13,8 +13,6 @@ from pyg_topomask.flow import check_flow
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_homogeneous
 
-__all__ = ['KNNGraph']
-
 
 @functional_transform('topo_knn_graph')
 class KNNGraph(BaseTransform):

@@ -15,8 +15,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_homogeneous
 
-__all__ = ['AddNormals']
-
 ORIENTATIONS = ('outward', 'up')
 
 

@@ -16,8 +16,6 @@ from pyg_topomask.graph import device_of
 from pyg_topomask.ops.knn import check_positions
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
 
-__all__ = ['FarthestSampling', 'RandomSampling']
-
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
     r"""Selects points by exact farthest point sampling, as in `"PointNet++" <https://arxiv.org/abs/1706.02413>`_ (Sec. 3.2):

@@ -7,12 +7,9 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_choice, check_seed, check_size
-from pyg_topomask.graph import Graph
 from pyg_topomask.masks.tree import TreeState
 from pyg_topomask.ops.spanning_forest import METHODS, spanning_forests
-from pyg_topomask.transforms.checks import check_edges, check_homogeneous, check_unbatched
-
-__all__ = ['AddSpanningForest']
+from pyg_topomask.transforms.checks import single_graph
 
 
 @functional_transform('add_spanning_forest')
@@ -65,10 +62,7 @@ class AddSpanningForest(BaseTransform):
         self.seed = seed
 
     def forward(self, data: Data) -> Data:
-        check_homogeneous(data)
-        check_unbatched(data)
-        check_edges(data)
-        graph = Graph.from_data(data)
+        graph = single_graph(data)
         edges = graph.edge_index, graph.edge_weight, graph.num_nodes
         TreeState.of(graph, spanning_forests(*edges, self.method, self.num_trees, self.seed)).store(data)
         return data

@@ -18,13 +18,6 @@ from pyg_topomask.viz.layout import in_the_plane
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = [
-    'plot_attention_degrees',
-    'plot_attention_graphs',
-    'plot_cumulative_attention',
-    'plot_distance_to_full_attention',
-]
-
 
 def plot_attention_graphs(
     attention: Sequence[tuple[Tensor, Tensor]], pos: Tensor, edge_index: Tensor | None = None, max_edges: int = 5000

@@ -20,8 +20,6 @@ from pyg_topomask.masks import Mask
 from pyg_topomask.viz.exploration import explored
 from pyg_topomask.viz.variants import check_kernels
 
-__all__ = ['explore']
-
 
 @dataclass(frozen=True, repr=False)
 class Page:

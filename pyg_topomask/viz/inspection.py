@@ -29,8 +29,6 @@ from pyg_topomask.walks.samplers import SAMPLERS
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ['plot_inspection']
-
 # The probability that a plotted bound is exceeded.
 _DELTA = 0.05
 

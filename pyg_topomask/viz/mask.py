@@ -17,8 +17,6 @@ from pyg_topomask.viz.neighborhood import neighborhood
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ['plot_mask']
-
 
 def plot_mask(
     mask: Mask, graph: Graph | Data, node: int | None = None, max_hops: int = 4, nodes: Tensor | None = None, head: int = 0

@@ -21,8 +21,6 @@ if TYPE_CHECKING:
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
 
-__all__ = ['plot_mask_rows']
-
 
 def plot_mask_rows(
     masks: Mapping[str, Mask], graph: Graph | Data, node: int, pos: Tensor, columns: int = 3, head: int = 0

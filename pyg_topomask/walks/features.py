@@ -93,14 +93,11 @@ class WalkFeatures:
     def _slots(self) -> tuple[SparsePattern, SparsePattern]:
         r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
         with torch.inference_mode(False):  # kept, and possibly used in training later
-            return self._make_slots()
-
-    def _make_slots(self) -> tuple[SparsePattern, SparsePattern]:
-        new = self._first
-        slot = new.cumsum(0) - 1
-        first = new.nonzero().squeeze(1)
-        features = SparsePattern.from_sorted(self.start[first], self.visited[first], self.num_nodes, self.num_nodes)
-        return features, SparsePattern.from_sorted(slot, self.length, first.numel(), self.max_walk_length + 1)
+            new = self._first
+            slot = new.cumsum(0) - 1
+            first = new.nonzero().squeeze(1)
+            features = SparsePattern.from_sorted(self.start[first], self.visited[first], self.num_nodes, self.num_nodes)
+            return features, SparsePattern.from_sorted(slot, self.length, first.numel(), self.max_walk_length + 1)
 
     @property
     def pattern(self) -> SparsePattern:
@@ -126,8 +123,7 @@ class WalkFeatures:
         """
         with torch.inference_mode(False):
             if uses_numba(self.load.device) and not is_exporting():
-                summed: Tensor = _squares_compiled(self)
-                return summed
+                return _squares_compiled(self)
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]
             total, each = int_or_symint(count.sum()), torch.arange(self.nnz, device=self.load.device)
@@ -199,8 +195,7 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
         segments (Segments): The division of the nodes into graphs.
     """
     if uses_numba(query.load.device):
-        blocks: Tensor = _blocks_compiled(query, key, dtype, segments)
-        return blocks
+        return _blocks_compiled(query, key, dtype, segments)
     pairs = PairLoads(query, key, dtype, 'sums')
     blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
     return blocks.index_copy_(1, segments.pairs(pairs.pattern.row, pairs.pattern.col), pairs.loads.t())
@@ -308,8 +303,7 @@ def _meet_compiled(
 
 def _combine(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
     r"""Sums loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
-    result: Tensor = _combined_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
-    return result
+    return _combined_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
 
 
 # A custom operator, because torch.compile does not trace sparse tensors.

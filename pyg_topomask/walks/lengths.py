@@ -13,8 +13,6 @@ from torch import Tensor
 from pyg_topomask.checks import check_above_zero, check_size, is_number
 from pyg_topomask.errors import ArgumentError
 
-__all__ = ['FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength']
-
 
 @dataclass(frozen=True)
 class WalkLength(ABC):

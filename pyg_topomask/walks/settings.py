@@ -15,8 +15,6 @@ from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.transitions import TRANSITIONS
 
-__all__ = ['WalkSettings']
-
 
 @dataclass(frozen=True)
 class WalkSettings:

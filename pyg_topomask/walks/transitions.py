@@ -87,8 +87,7 @@ def _order_of_edges(graph: Graph, flow: str) -> Tensor:
     """
     row, col = graph.row_and_col(flow)
     pair = row * graph.num_nodes + col
-    order: Tensor = lexsort([pair] if graph.edge_weight is None else [graph.edge_weight, pair])
-    return order
+    return lexsort([pair] if graph.edge_weight is None else [graph.edge_weight, pair])
 
 
 def as_factor(bits: Tensor) -> Tensor:

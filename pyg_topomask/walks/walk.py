@@ -20,8 +20,6 @@ from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
 
-__all__ = ['sample_walks']
-
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
 
@@ -132,8 +130,7 @@ def walks_from(
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
     if _is_compiled(backend, transitions.first.device):
-        visits: tuple[Tensor, Tensor, Tensor, Tensor] = _compiled(nodes, position, transitions, settings, seed)
-        return visits
+        return _compiled(nodes, position, transitions, settings, seed)
     uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
     parts = [nodes[begin : begin + rows] for begin in range(0, max(len(nodes), 1), rows)]

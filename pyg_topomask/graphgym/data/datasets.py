@@ -22,7 +22,7 @@ from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_datas
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, layer_option, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, lookup
-from pyg_topomask.graphgym.names.models import MODELS, takes_mask
+from pyg_topomask.graphgym.names.models import MODELS
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 #: GraphGPS's loader raises on these. It has its own versions of the other formats of :obj:`PYG_DATASETS`.
@@ -71,7 +71,7 @@ def _warn_of_unused_options() -> None:
     layer, value = layer_option()
     used = named_attentions()
     used |= {walks_of(name)[0] for name in transforms if name in PREPARES_FOR and reads_walks()}
-    used |= {'Masked'} if takes_mask(cfg.model.type) else set()
+    used |= {'Masked'} if cfg.model.type in ('TopologicalViT', 'ViViT') else set()  # their mask is topomask.mask
     encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
     encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
     layers = f'{layer} {value!r}'

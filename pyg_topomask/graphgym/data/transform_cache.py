@@ -8,32 +8,17 @@ from pathlib import Path
 from typing import Any
 
 import torch_geometric
+import torch_geometric.transforms as pyg_transforms
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.transforms import (
-    AddLaplacianEigenvectorPE,
-    AddRandomWalkPE,
-    AddRemainingSelfLoops,
-    AddSelfLoops,
-    BaseTransform,
-    NormalizeFeatures,
-)
+from torch_geometric.transforms import BaseTransform
 
 import pyg_topomask
+import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
 from pyg_topomask.files import first_line, load_tensors, save_tensors
 from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
-from pyg_topomask.transforms import (
-    AddForest,
-    AddGraphRandomFeatures,
-    AddGridShape,
-    AddNormals,
-    AddRandomWalkKernel,
-    AddSpanningForest,
-    AddSVDEncoding,
-    KNNGraph,
-)
 
 Collated = tuple[Data, dict[str, Any] | None]
 
@@ -41,19 +26,19 @@ NODE_SPLIT_KEYS = tuple(f'{split}_mask' for split in SPLITS)
 
 #: Transforms that read no split of the nodes, and neither remove nor reorder them.
 LEAVES_NODES: tuple[type[BaseTransform], ...] = (
-    AddForest,
-    AddGraphRandomFeatures,
-    AddGridShape,
-    AddNormals,
-    AddRandomWalkKernel,
-    AddSVDEncoding,
-    AddSpanningForest,
-    KNNGraph,
-    AddLaplacianEigenvectorPE,
-    AddRandomWalkPE,
-    AddRemainingSelfLoops,
-    AddSelfLoops,
-    NormalizeFeatures,
+    topomask_transforms.AddForest,
+    topomask_transforms.AddGraphRandomFeatures,
+    topomask_transforms.AddGridShape,
+    topomask_transforms.AddNormals,
+    topomask_transforms.AddRandomWalkKernel,
+    topomask_transforms.AddSVDEncoding,
+    topomask_transforms.AddSpanningForest,
+    topomask_transforms.KNNGraph,
+    pyg_transforms.AddLaplacianEigenvectorPE,
+    pyg_transforms.AddRandomWalkPE,
+    pyg_transforms.AddRemainingSelfLoops,
+    pyg_transforms.AddSelfLoops,
+    pyg_transforms.NormalizeFeatures,
 )
 
 

@@ -35,16 +35,8 @@ from pyg_topomask.graphgym.names.attentions import (
 )
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, first_options
-from pyg_topomask.masks import (
-    GRFMask,
-    HadamardMask,
-    Mask,
-    MultiHeadMask,
-    RWGNKMask,
-    ScaledMask,
-    SumMask,
-    TransposedMask,
-)
+from pyg_topomask.masks import GRFMask, Mask, RWGNKMask
+from pyg_topomask.masks.base import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 #: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
@@ -59,7 +51,7 @@ WALKING: dict[str, dict[str, Any]] = {
 #: Attentions and masks of this package that do not read stored walks. User-defined ones may read them.
 WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
 #: Masks that are not bound to check that they fit the data.
-WALKING_OR_COMPOSED = (GRFMask, RWGNKMask, HadamardMask, MultiHeadMask, ScaledMask, SumMask, TransposedMask)
+WALKING_OR_COMPOSED = (GRFMask, RWGNKMask, ComposedMask)
 
 
 def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
@@ -215,11 +207,11 @@ def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> No
         return
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # they warn when the model is created
-        masks = [] if (attention := build_configured_attention()) is None else attention.modules()
+        modules = [] if (attention := build_configured_attention()) is None else attention.modules()
         graph = Graph.from_data(Compose(others)(dataset.get(dataset.indices()[0])))
-        for mask in masks:
-            if isinstance(mask, Mask) and not isinstance(mask, WALKING_OR_COMPOSED):
-                mask(graph)
+        for module in modules:
+            if isinstance(module, Mask) and not isinstance(module, WALKING_OR_COMPOSED):
+                module(graph)
 
 
 def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Iterable[Data]:
@@ -235,11 +227,9 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
         # Copies, because a slice of the dataset would be sent with the whole memory.
         copies = ((transform, data.clone(), seed) for _, data, seed in jobs)
         graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in copies)
-    shown: Iterable[Data] = tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
-    return shown
+    return tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
 
 
 def _transformed(transform: BaseTransform, data: Data, seed: int) -> Data:
     seed_everything(seed)
-    out: Data = transform(data)
-    return out
+    return transform(data)

@@ -17,6 +17,7 @@ from __future__ import annotations
 import inspect
 import sys
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -31,15 +32,10 @@ from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook, MultiLaye
 from pyg_topomask.graphgym.names.svd_encoder import register_svd_encoders
 
 
-class _DeclareWithSparse:
+def _declare_with_sparse(declare: Callable[[CfgNode], None], node: CfgNode) -> None:
     r"""GraphGPS's function that declares :obj:`gt`, followed by :obj:`gt.sparse` with our defaults if it is missing."""
-
-    def __init__(self, declare: Callable[[CfgNode], None]) -> None:
-        self.declare = declare
-
-    def __call__(self, node: CfgNode) -> None:
-        self.declare(node)
-        declare_sparse(node)
+    declare(node)
+    declare_sparse(node)
 
 
 def declare_sparse(node: CfgNode) -> None:
@@ -87,8 +83,8 @@ def hook_graphgps(node: CfgNode | None = None) -> None:
     if logger is not None and 'squared' not in inspect.signature(logger.mean_squared_error).parameters:
         vars(logger).update(mean_squared_error=_mean_squared_error)
     declare = register.config_dict.get('cfg_gt')
-    if declare is not None and not isinstance(declare, _DeclareWithSparse):
-        register.config_dict['cfg_gt'] = _DeclareWithSparse(declare)
+    if declare is not None and getattr(declare, 'func', None) is not _declare_with_sparse:
+        register.config_dict['cfg_gt'] = partial(_declare_with_sparse, declare)
         if node is not None and 'gt' in node:
             declare_sparse(node)  # GraphGPS's function has run before
     register_svd_encoders()

@@ -55,7 +55,7 @@ class GlobalAttention(Module):
         self.attn = build_attention(name, channels, heads, dropout)
         self.log_weights = log_weights
         self.weights: Tensor | None = None
-        if log_weights and not _is_explicit(self.attn):
+        if log_weights and 'return_attention_weights' not in inspect.signature(self.attn.forward).parameters:
             raise NotImplementedError(
                 f'train.mode log-attn-weights: got gt.layer_type with {name!r}, which never computes attention weights; '
                 f"accepted: attentions over a mask's entries, such as AsymmetricGRF and GRFSoftmax"
@@ -68,8 +68,7 @@ class GlobalAttention(Module):
         if self.log_weights:
             out, (pairs, alpha) = out
             self.weights = _dense_weights(pairs, alpha.detach(), graph).cpu()
-        attended: Tensor = out
-        return attended
+        return out
 
     def get_extra_state(self) -> dict[str, Any]:
         return {'name': self.name, 'options': self.options}
@@ -101,10 +100,6 @@ def _refuse_graph_tokens(name: str) -> None:
             'False',
             'GraphGPS inserts the tokens before the nodes of each graph, but does not renumber the edges',
         )
-
-
-def _is_explicit(attention: Module) -> bool:
-    return 'return_attention_weights' in inspect.signature(attention.forward).parameters
 
 
 @contextmanager
@@ -184,10 +179,8 @@ class GPSLayerHook(Module):
     def _ff_block(self, x: Tensor) -> Tensor:
         # GraphGPS adds the residual to the sum of the local and the global output. Here, x is only the local output.
         if self._attended is None:
-            theirs: Tensor = super()._ff_block(x)  # type: ignore[misc]
-            return theirs
-        ours: Tensor = self._attended + super()._ff_block(x + self._attended)  # type: ignore[misc]
-        return ours
+            return super()._ff_block(x)  # type: ignore[misc]
+        return self._attended + super()._ff_block(x + self._attended)  # type: ignore[misc]
 
 
 def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: float) -> None:

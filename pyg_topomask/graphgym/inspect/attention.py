@@ -76,13 +76,14 @@ def record_attention(model: Module) -> Iterator[dict[str, Recording]]:
         model (torch.nn.Module): The model.
     """
     records: dict[str, Recording] = {}
+    asked = {'return_attention_weights': True}
     handles = []
     for name, module in model.named_modules():
         if isinstance(module, ExplicitAttention):
             vectors: dict[str, Tensor] = {}
             for lin in PROJECTIONS:
                 handles.append(getattr(module, lin).register_forward_hook(_keep(vectors, lin, module.heads)))
-            handles.append(module.register_forward_pre_hook(_ask, with_kwargs=True))
+            handles.append(module.register_forward_pre_hook(lambda _, args, kwargs: (args, kwargs | asked), with_kwargs=True))
             handles.append(module.register_forward_hook(_note(records, name, vectors)))
     try:
         yield records
@@ -96,10 +97,6 @@ def _keep(vectors: dict[str, Tensor], lin: str, heads: int) -> Callable[..., Non
         vectors[lin] = out.detach().unflatten(-1, (heads, -1)) if out.size(0) > 0 else out.detach()
 
     return hook
-
-
-def _ask(module: Module, args: Any, kwargs: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    return args, {**kwargs, 'return_attention_weights': True}
 
 
 def _note(records: dict[str, Recording], name: str, vectors: dict[str, Tensor]) -> Callable[..., Any]:
@@ -227,7 +224,8 @@ def _write(folder: Path, data: list[Data], recordings: list[list[Recording]], mo
         layer = [layers[index] for layers in recordings]
         degrees.append([attention_degrees(r.edge_index, r.alpha, size) for r, size in zip(layer, sizes, strict=True)])
         cumulative.append([cumulative_attention(r.edge_index, r.alpha, ks, size) for r, size in zip(layer, sizes, strict=True)])
-        full.append([_compare_to_full(r, ks) for r in layer] if _searches_for_inner_products(module) else [])
+        searched = isinstance(module, KMIPAttention) and module.similarity == 'dot'
+        full.append([_compare_to_full(recording, ks) for recording in layer if searched])
         rows.append(_summary(index, module, torch.cat(degrees[-1]), torch.stack(cumulative[-1]).mean((0, 2)), ks))
     write_csv(folder / 'layers.csv', rows)
     for graph, layers in enumerate(recordings):
@@ -242,10 +240,6 @@ def _write(folder: Path, data: list[Data], recordings: list[list[Recording]], mo
     except ImportError as error:
         print(f'no pictures: {error}', file=sys.stderr)
     return rows
-
-
-def _searches_for_inner_products(module: Module) -> bool:
-    return isinstance(module, KMIPAttention) and module.similarity == 'dot'
 
 
 def _compare_to_full(recording: Recording, ks: Sequence[int]) -> tuple[Tensor, Tensor]:

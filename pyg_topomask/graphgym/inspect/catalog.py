@@ -64,11 +64,8 @@ def _public(module: Any, without: Mapping[str, Any] | None = None) -> dict[str, 
     r"""Returns the classes of a module that can be instantiated, without aliases."""
     known = [] if without is None else list(without.values())
     things = {name: getattr(module, name) for name in module.__all__}
-    return {name: thing for name, thing in things.items() if _is_concrete(thing) and thing not in known}
-
-
-def _is_concrete(thing: Any) -> bool:
-    return inspect.isclass(thing) and not inspect.isabstract(thing)
+    classes = {name: thing for name, thing in things.items() if inspect.isclass(thing) and not inspect.isabstract(thing)}
+    return {name: kind for name, kind in classes.items() if kind not in known}
 
 
 def catalog() -> Sections:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -128,18 +128,15 @@ def inspect(
         _walk_as_stored(mask, transforms, data[0])
     if page is not None:
         _write_page(page, mask, drawn, data[drawn], cfg_file)
-    if isinstance(mask, GRFMask):
-        mask = _first_head(mask)
     first = [Graph.from_data(graph) for graph in data]
-    first = [_without_walks(graph) for graph in first] if walks else first
-    _warm_up(mask)
+    measure: Any = _inspect_mask
+    if isinstance(mask, GRFMask):
+        mask, measure = _first_head(mask), _inspect_walks
+        first = [Graph(graph.edge_index, graph.num_nodes, graph.edge_weight) for graph in first]  # without stored walks
+        # With Numba, the first walk compiles.
+        sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
     bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
-    rows = [
-        _inspect_walks(index, mask, graph, num_rows)
-        if isinstance(mask, GRFMask)
-        else _inspect_mask(index, mask, graph, num_rows)
-        for index, graph in enumerate(bar)
-    ]
+    rows = [measure(index, mask, graph, num_rows) for index, graph in enumerate(bar)]
     folder.mkdir(parents=True, exist_ok=True)
     table = markdown_table(rows)
     stretch = NOTE_OF_STRETCH if 'mean stretch' in rows[0] else ''
@@ -224,10 +221,6 @@ def _first_graphs(count: int) -> list[Data]:
     return [dataset[index] for index in range(min(count, len(dataset)))]
 
 
-def _without_walks(graph: Graph) -> Graph:
-    return Graph(graph.edge_index, graph.num_nodes, graph.edge_weight)
-
-
 def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> TableRow:
     settings = mask.walk_settings
     start = time.perf_counter()
@@ -290,12 +283,6 @@ def _stretch(graph: Graph) -> TableRow:
 def _some_nodes(graph: Graph, num_rows: int) -> Tensor:
     count = min(num_rows, max(1, ROWS // max(graph.num_nodes, 1)))
     return torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:count].to(graph.device)
-
-
-def _warm_up(mask: Mask) -> None:
-    # With Numba, the first walk compiles.
-    if isinstance(mask, GRFMask):
-        sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
 
 
 def mean_or_zero(count: Tensor) -> float:

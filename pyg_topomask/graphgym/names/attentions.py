@@ -13,44 +13,20 @@ from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 from yacs.config import CfgNode
 
+from pyg_topomask import masks, nn
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
 from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, read_tree
-from pyg_topomask.masks import (
-    AdjacencyMask,
-    CausalMask,
-    ExpanderMask,
-    HeatKernelMask,
-    LowRankMask,
-    Mask,
-    PackingMask,
-    PowerSeriesMask,
-    ToeplitzMask,
-    TreeMask,
-)
-from pyg_topomask.nn import (
-    AsymmetricGRFAttention,
-    GRFAttention,
-    GRFSoftmaxAttention,
-    HopAttention,
-    KMIPAttention,
-    MaskedLinearAttention,
-    MaskedSoftmaxAttention,
-    RWGNKAttention,
-    SinDegreeAttention,
-)
 from pyg_topomask.nn.multi_head import check_heads
 
-__all__ = ['register_mask']
 
-
-def _under(mask: type[Mask]) -> Callable[..., MaskedLinearAttention]:
+def _under(mask: type[masks.Mask]) -> Callable[..., nn.MaskedLinearAttention]:
     r"""Returns a function that builds linear attention with a mask, with the arguments of both."""
 
     def build(
         channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
-    ) -> MaskedLinearAttention:
-        return MaskedLinearAttention(
+    ) -> nn.MaskedLinearAttention:
+        return nn.MaskedLinearAttention(
             channels, heads, mask=mask(heads=heads, **options), feature_map=feature_map, dropout=dropout, route=route
         )
 
@@ -68,10 +44,10 @@ def masked_attention(
     feature_map: str = 'relu',
     route: str = 'auto',
     mask: str | None = None,
-) -> MaskedLinearAttention:
+) -> nn.MaskedLinearAttention:
     r"""Linear attention with the composed mask of topomask.mask, or else of the option mask, a line of YAML."""
     composed = build_mask(configured_tree(mask), heads)
-    return MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
+    return nn.MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
 
 
 def configured_tree(mask: str | None) -> Any:
@@ -92,16 +68,16 @@ def expander_attention(
     seed: int = 0,
     flow: str = 'source_to_target',
     attention_dropout: float = 0.0,
-) -> MaskedSoftmaxAttention:
+) -> nn.MaskedSoftmaxAttention:
     r"""Softmax attention along the edges of a random regular graph and of the input graph."""
-    mask = ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
-    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
+    mask = masks.ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
+    return nn.MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
 
 
-def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0.0) -> KMIPAttention:
+def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0.0) -> nn.KMIPAttention:
     r"""The attention KMIP, with the options gt.sparse of the authors' configurations and their defaults."""
     sparse = cfg.gt.sparse
-    return KMIPAttention(
+    return nn.KMIPAttention(
         channels,
         heads,
         sparse.k,
@@ -117,23 +93,23 @@ def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0
 #: :obj:`dropout` if it has one of them. The options are its other keyword arguments, which become the group
 #: ``cfg.topomask.<name>``.
 ATTENTIONS: dict[str, Callable[..., Module]] = {
-    'GRF': GRFAttention,
-    'AsymmetricGRF': AsymmetricGRFAttention,
-    'GRFSoftmax': GRFSoftmaxAttention,
-    'RWGNK': RWGNKAttention,
-    'SinDegree': SinDegreeAttention,
-    'KMIP': KMIPAttention,
+    'GRF': nn.GRFAttention,
+    'AsymmetricGRF': nn.AsymmetricGRFAttention,
+    'GRFSoftmax': nn.GRFSoftmaxAttention,
+    'RWGNK': nn.RWGNKAttention,
+    'SinDegree': nn.SinDegreeAttention,
+    'KMIP': nn.KMIPAttention,
     'SparseAttention': sparse_attention,
     'Expander': expander_attention,
-    'PowerSeries': _under(PowerSeriesMask),
-    'HeatKernel': _under(HeatKernelMask),
-    'Hop': HopAttention,
-    'Toeplitz': _under(ToeplitzMask),
-    'Tree': _under(TreeMask),
-    'Causal': _under(CausalMask),
-    'Adjacency': _under(AdjacencyMask),
-    'LowRank': _under(LowRankMask),
-    'Linear': _under(PackingMask),
+    'PowerSeries': _under(masks.PowerSeriesMask),
+    'HeatKernel': _under(masks.HeatKernelMask),
+    'Hop': nn.HopAttention,
+    'Toeplitz': _under(masks.ToeplitzMask),
+    'Tree': _under(masks.TreeMask),
+    'Causal': _under(masks.CausalMask),
+    'Adjacency': _under(masks.AdjacencyMask),
+    'LowRank': _under(masks.LowRankMask),
+    'Linear': _under(masks.PackingMask),
     'Masked': masked_attention,
 }
 
@@ -155,7 +131,7 @@ GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'progress', 'redraw_period'
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
 
 
-def register_mask(name: str, mask: type[Mask]) -> None:
+def register_mask(name: str, mask: type[masks.Mask]) -> None:
     r"""Registers a name for your own mask in YAMLs. The name works as an attention in :obj:`gt.layer_type: GINE+<name>`, with
     the keyword arguments of the mask as options :obj:`topomask.<name>`, and in composed masks of :obj:`topomask.mask`. Call
     this function before the configuration is loaded, like GraphGym's own registrations.
@@ -170,7 +146,7 @@ def register_mask(name: str, mask: type[Mask]) -> None:
             without default or named like one of the attention.
 
     Example:
-        >>> register_mask('Adjacency', AdjacencyMask)  # is there already, which is no error
+        >>> register_mask('Adjacency', masks.AdjacencyMask)  # is there already, which is no error
         >>> attention_options('Adjacency')
         {'feature_map': 'relu', 'route': 'auto', 'self_loop': 1.0, 'normalization': None, 'flow': 'source_to_target'}
     """
@@ -179,7 +155,7 @@ def register_mask(name: str, mask: type[Mask]) -> None:
         raise ArgumentError('name', f'{name!r}, which is taken', f'names other than {", ".join(sorted(taken))}')
     if not (isinstance(name, str) and name.isidentifier() and '__' not in name):
         raise ArgumentError('name', repr(name), 'identifiers of Python without "__"')
-    if not (isinstance(mask, type) and issubclass(mask, Mask)):
+    if not (isinstance(mask, type) and issubclass(mask, masks.Mask)):
         raise ArgumentError('mask', repr(mask), 'subclasses of Mask')
     signature = inspect.signature(mask).parameters.values()
     parameters = [each for each in signature if each.kind not in (each.VAR_KEYWORD, each.VAR_POSITIONAL)]

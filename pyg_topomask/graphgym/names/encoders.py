@@ -55,46 +55,40 @@ class LinearEdgeEncoder(Module):
         return batch
 
 
-def _type_embedding(option: str, emb_dim: int) -> Embedding:
-    num_types = cfg.dataset[option]
-    check_whole(1, **{f'dataset.{option}': num_types})
-    return Embedding(num_types, emb_dim)
+class _TypeDictEncoder(Module):
+    attribute: str
+    option: str
+
+    def __init__(self, emb_dim: int) -> None:
+        super().__init__()
+        num_types = cfg.dataset[self.option]
+        check_whole(1, **{f'dataset.{self.option}': num_types})
+        self.encoder = Embedding(num_types, emb_dim)
+
+    def forward(self, batch: Data) -> Data:
+        types = batch[self.attribute]
+        batch[self.attribute] = self.encoder(types if types.dim() == 1 else types[:, 0])
+        return batch
 
 
-def _first_column(types: Tensor) -> Tensor:
-    return types if types.dim() == 1 else types[:, 0]
-
-
-class TypeDictNodeEncoder(Module):
+class TypeDictNodeEncoder(_TypeDictEncoder):
     r"""One embedding for each of :obj:`dataset.node_encoder_num_types` integer node types.
 
     Args:
         emb_dim (int): Size of the encoded features.
     """
 
-    def __init__(self, emb_dim: int) -> None:
-        super().__init__()
-        self.encoder = _type_embedding('node_encoder_num_types', emb_dim)
-
-    def forward(self, batch: Data) -> Data:
-        batch.x = self.encoder(_first_column(batch.x))
-        return batch
+    attribute, option = 'x', 'node_encoder_num_types'
 
 
-class TypeDictEdgeEncoder(Module):
+class TypeDictEdgeEncoder(_TypeDictEncoder):
     r"""One embedding for each of :obj:`dataset.edge_encoder_num_types` integer edge types.
 
     Args:
         emb_dim (int): Size of the encoded features.
     """
 
-    def __init__(self, emb_dim: int) -> None:
-        super().__init__()
-        self.encoder = _type_embedding('edge_encoder_num_types', emb_dim)
-
-    def forward(self, batch: Data) -> Data:
-        batch.edge_attr = self.encoder(_first_column(batch.edge_attr))
-        return batch
+    attribute, option = 'edge_attr', 'edge_encoder_num_types'
 
 
 class DummyEdgeEncoder(Module):
@@ -121,8 +115,7 @@ class _Kinds(Module):
         self.embeddings = ModuleList(Embedding(size, emb_dim) for size in sizes)
 
     def forward(self, kinds: Tensor) -> Tensor:
-        total: Tensor = sum(embedding(kinds[:, column].long()) for column, embedding in enumerate(self.embeddings))
-        return total
+        return sum(embedding(kinds[:, column].long()) for column, embedding in enumerate(self.embeddings))
 
 
 class SmilesNodeEncoder(Module):

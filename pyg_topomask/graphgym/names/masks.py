@@ -11,51 +11,20 @@ from typing import Any
 
 import yaml  # type: ignore[import-untyped]
 
+import pyg_topomask.masks
 from pyg_topomask.checks import is_number
 from pyg_topomask.configs import check_keys
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import construct, decoded
-from pyg_topomask.masks import (
-    AdjacencyMask,
-    CausalMask,
-    ExpanderMask,
-    GRFMask,
-    HeatKernelMask,
-    HopMask,
-    HypercubeMask,
-    LearnedFeaturesMask,
-    LowRankMask,
-    Mask,
-    MultiHeadMask,
-    PackingMask,
-    PaddingMask,
-    PowerSeriesMask,
-    RWGNKMask,
-    SinDegreeMask,
-    StochasticRPEMask,
-    ToeplitzMask,
-    TreeMask,
-)
+from pyg_topomask.masks import Mask, MultiHeadMask
 
-#: Masks by name in a tree. An entry is called as ``entry(heads=, **options)``.
+#: The masks of the package that do not need tensors or other masks, by name in a tree. An entry is called as
+#: ``entry(heads=, **options)``.
 MASKS: dict[str, Callable[..., Mask]] = {
-    'Adjacency': AdjacencyMask,
-    'Causal': CausalMask,
-    'Expander': ExpanderMask,
-    'GRF': GRFMask,
-    'HeatKernel': HeatKernelMask,
-    'Hop': HopMask,
-    'Hypercube': HypercubeMask,
-    'LearnedFeatures': LearnedFeaturesMask,
-    'LowRank': LowRankMask,
-    'Packing': PackingMask,
-    'Padding': PaddingMask,
-    'PowerSeries': PowerSeriesMask,
-    'RWGNK': RWGNKMask,
-    'SinDegree': SinDegreeMask,
-    'StochasticRPE': StochasticRPEMask,
-    'Toeplitz': ToeplitzMask,
-    'Tree': TreeMask,
+    name.removesuffix('Mask'): getattr(pyg_topomask.masks, name)
+    for name in pyg_topomask.masks.__all__
+    if name.endswith('Mask')
+    and name not in ('DenseMask', 'HadamardMask', 'Mask', 'MultiHeadMask', 'ScaledMask', 'SumMask', 'TransposedMask')
 }
 
 #: Words that compose a mask.
@@ -121,8 +90,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
         scale = decoded(content[0]) if isinstance(content, list) and len(content) == 2 else None
         if not is_number(scale) or not math.isfinite(scale):
             raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree')
-        scaled: Mask = build_mask(content[1], heads) * scale
-        return scaled
+        return build_mask(content[1], heads) * scale
     if kind not in MASKS:
         raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}')
     if isinstance(content, Mapping) and 'heads' in content:
@@ -142,8 +110,7 @@ def first_options(tree: Any, name: str) -> dict[str, Any]:
         {'num_walks': 8}
     """
     if isinstance(tree, Mapping) and isinstance(tree.get(name), Mapping) and tree[name]:
-        options: dict[str, Any] = decoded(tree[name])
-        return options
+        return decoded(tree[name])
     subtrees = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
     return next(filter(None, (first_options(subtree, name) for subtree in subtrees)), {})
 

@@ -64,8 +64,7 @@ def _images(batch: Data, height: int, width: int) -> Tensor:
             f'{[height, width]} for grids of the shapes {shapes}',
             'the height and the width of every grid',
         )
-    images: Tensor = batch.x.view(sizes.numel(), height, width, -1).permute(0, 3, 1, 2)
-    return images
+    return batch.x.view(sizes.numel(), height, width, -1).permute(0, 3, 1, 2)
 
 
 class ImageModel(Module):
@@ -161,15 +160,6 @@ MODELS: dict[str, type[torch.nn.Module]] = {
     'Interlacer': ParticleModel,
     'GKAT': GKATModel,
 }
-
-
-def takes_mask(model: str) -> bool:
-    r"""Returns whether a model uses the mask :obj:`topomask.mask`.
-
-    Args:
-        model (str): The name of the model.
-    """
-    return model in ('TopologicalViT', 'ViViT')
 
 
 for _name, _model in MODELS.items():

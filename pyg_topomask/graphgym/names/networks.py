@@ -71,8 +71,7 @@ def build_head(dim_in: int, dim_out: int) -> Module:
     """
     # GraphGym replaces 'default' when it loads a file. A configuration created in Python may still contain it.
     name = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
-    head: Module = lookup('gnn.head', name, register.head_dict, HEADS)(dim_in=dim_in, dim_out=dim_out)
-    return head
+    return lookup('gnn.head', name, register.head_dict, HEADS)(dim_in=dim_in, dim_out=dim_out)
 
 
 def split_layer_type(layer_type: str) -> tuple[str, str]:

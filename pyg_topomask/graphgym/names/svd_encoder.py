@@ -12,6 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
+from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
 from pyg_topomask.graphgym.names.lookup import lookup
@@ -39,10 +40,8 @@ class SVDNodeEncoder(Module):
     def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
         super().__init__()
         options = cfg.topomask.svd
-        for name, value, largest in (('rank', options.rank, None), ('dim_pe', options.dim_pe, dim_emb - 1)):
-            if value < 1 or (largest is not None and value > largest):
-                accepted = 'numbers from 1' if largest is None else f'1 to {largest}, below the {dim_emb} encoded channels'
-                raise ArgumentError(f'topomask.svd.{name}', value, accepted)
+        check_whole(1, **{'topomask.svd.rank': options.rank})
+        check_whole(1, dim_emb - 1, **{'topomask.svd.dim_pe': options.dim_pe})  # below the encoded channels
         self.rank = options.rank
         # Left and right singular vectors.
         self.num_sides = 1 if options.bipartite else 2
@@ -98,8 +97,7 @@ class ComposedSVDEncoder(Module):
         self.encoder2 = second
 
     def forward(self, batch: Data) -> Data:
-        composed: Data = self.encoder2(self.encoder1(batch))
-        return composed
+        return self.encoder2(self.encoder1(batch))
 
 
 def register_svd_encoders() -> None:

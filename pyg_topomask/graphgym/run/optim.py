@@ -78,8 +78,7 @@ def create_optimizer(params: Iterable[Parameter]) -> Optimizer:
         params (iterable): The parameters to optimize.
     """
     create = lookup('optim.optimizer', cfg.optim.optimizer, register.optimizer_dict, OPTIMIZERS)
-    optimizer: Optimizer = from_config(create)([p for p in params if p.requires_grad], cfg=cfg.optim)
-    return optimizer
+    return from_config(create)([p for p in params if p.requires_grad], cfg=cfg.optim)
 
 
 def create_scheduler(optimizer: Optimizer) -> Any:

@@ -64,10 +64,7 @@ NAMES_OF_GNN = {
 }
 #: Options of GraphGym and GraphGPS that this runner does not read, and the behavior instead.
 UNREAD = {
-    'dataset.split': 'the split is that of the data set',
-    'dataset.split_dir': 'the split is that of the data set',
-    'dataset.split_index': 'the split is that of the data set',
-    'dataset.split_mode': 'the split is that of the data set',
+    **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_index', '_mode')},
     'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
     'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
     'gnn.stage_type': 'TopoGPSModel has residual connections',
@@ -87,8 +84,6 @@ UNREAD = {
 def check_options() -> None:
     r"""Checks the configuration before data is loaded."""
     _check_numbers('', cfg)
-    for path, least in MINIMA.items():
-        check_whole(least, **{path: option(path)})
     check_probability(**{'gt.dropout': cfg.gt.dropout})
     check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:

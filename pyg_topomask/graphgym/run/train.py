@@ -33,8 +33,6 @@ from pyg_topomask.runs.devices import connect, find_device, main_first, num_proc
 from pyg_topomask.runs.progress import EpochBar
 from pyg_topomask.runs.run import Row, Run
 
-__all__ = ['train']
-
 #: The files of GraphGym's loggers in the folder of a run.
 LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
 

@@ -16,8 +16,6 @@ from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.runs.best import load_best
 from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 
-__all__ = ['load_model']
-
 
 def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
     r"""Loads the model of the best epoch of a run, and its data. It also loads the configuration into GraphGym's global

@@ -22,8 +22,6 @@ from pyg_topomask.nn.multi_head import as_graph, check_features, check_input_cha
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.options import options_of
 
-__all__ = ['GKAT']
-
 READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
 
 
@@ -137,7 +135,7 @@ class GKAT(torch.nn.Module):
                 **options,
             )
             if not project:
-                attention.lin_out = _Concatenation()
+                attention.lin_out = torch.nn.Identity()  # the concatenated heads
             self.layers.append(attention)
             channels = num_heads * width
         self.lin_node = torch.nn.Linear(channels, readout_channels) if readout == 'dm' else None
@@ -221,12 +219,4 @@ class GKAT(torch.nn.Module):
         if batch is None:
             batch = torch.zeros(graph.num_nodes, dtype=torch.long, device=x.device)
         pool = {'mean': global_mean_pool, 'max': global_max_pool}.get(self.readout, global_add_pool)
-        pooled: Tensor = pool(x, batch.long(), graph.num_graphs)
-        return pooled
-
-
-class _Concatenation(torch.nn.Identity):
-    r"""Concatenates the heads, instead of an output projection."""
-
-    def reset_parameters(self) -> None:
-        r"""Does nothing, because there are no parameters."""
+        return pool(x, batch.long(), graph.num_graphs)

@@ -18,8 +18,6 @@ from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.multi_head import check_dtype, check_input_channels, compiled_if_prepared
 from pyg_topomask.ops.knn import knn_graph
 
-__all__ = ['Interlacer']
-
 
 class Interlacer(Module):
     r"""The point cloud transformer of `"Linear Transformer Topological Masking with Graph Random Features"
@@ -121,8 +119,8 @@ class Interlacer(Module):
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
-        for module in (self.lin_in, *self.blocks):
-            module.reset_parameters()
+        for module in (self.lin_in, self.blocks):
+            reset(module)
         self._stand_still()
 
     @property
@@ -149,8 +147,7 @@ class Interlacer(Module):
         h = self.lin_in(torch.cat([x, pos], dim=-1))
         for block in self.blocks:
             h = block(h, pos, graph)
-        step: Tensor = self.max_step * self.lin_out(h).tanh()
-        return step
+        return self.max_step * self.lin_out(h).tanh()
 
     @outside_transforms
     def _graph(self, pos: Tensor, batch: Tensor | None) -> Graph:
@@ -211,10 +208,6 @@ class _Block(Module):
         self.mlp = _mlp(channels, 4 * channels, channels)
         self.local = local
 
-    def reset_parameters(self) -> None:
-        for module in (*self.norms, self.attention, self.mlp, self.local):
-            reset(module)
-
     def forward(self, h: Tensor, pos: Tensor, graph: Graph) -> Tensor:
         h = h + self.attention(self.norms[0](h), graph=graph)
         h = h + self.mlp(self.norms[1](h))
@@ -234,14 +227,10 @@ class _NeighborAttender(Module):
         super().__init__()
         self.mlp = _mlp(2 * channels + num_coordinates, channels, channels)
 
-    def reset_parameters(self) -> None:
-        reset(self.mlp)
-
     def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
         neighbor, node = edge_index
         message = self.mlp(torch.cat([x[node], x[neighbor], pos[neighbor] - pos[node]], dim=-1))
-        out: Tensor = scatter(message, node, dim_size=x.size(0), reduce='max')
-        return out
+        return scatter(message, node, dim_size=x.size(0), reduce='max')
 
 
 def _mlp(in_channels: int, hidden_channels: int, out_channels: int) -> Sequential:

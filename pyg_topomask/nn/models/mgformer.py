@@ -22,8 +22,6 @@ from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.multi_head import check_heads, check_mask
 from pyg_topomask.ops import masked_linear_attention
 
-__all__ = ['MGFormer']
-
 
 class MGFormer(torch.nn.Module):
     r"""The masked graph Transformer of `"Masked Graph Transformer for Large-Scale Recommendation"

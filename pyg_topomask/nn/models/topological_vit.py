@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.nn.inits import reset
 
 from pyg_topomask.checks import check_choice, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
@@ -22,8 +23,6 @@ from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.ops.grid_edges import grid_edges
 from pyg_topomask.segments import Segments
-
-__all__ = ['TopologicalViT']
 
 #: Creates the mask of a layer from the index of the layer, from 0.
 LayerMask = Callable[[int], Mask | None]
@@ -115,12 +114,11 @@ class TopologicalViT(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         for module in (self.embedding, self.encoder, self.head):
-            module.reset_parameters()
+            reset(module)
 
     def forward(self, images: Tensor) -> Tensor:
         r"""Returns the logits, :obj:`[B, num_classes]`, of images of shape :obj:`[B, in_channels, height, width]`."""
-        logits: Tensor = self.head(self.encoder(self.embedding(images)))
-        return logits
+        return self.head(self.encoder(self.embedding(images)))
 
 
 class PatchEmbedding(torch.nn.Module):
@@ -149,16 +147,12 @@ class PatchEmbedding(torch.nn.Module):
         self.grid: tuple[int, int] = (height // rows, width // columns)
         self.conv = torch.nn.Conv2d(in_channels, channels, (rows, columns), (rows, columns))
 
-    def reset_parameters(self) -> None:
-        self.conv.reset_parameters()
-
     def forward(self, images: Tensor) -> Tensor:
         r"""Returns the tokens, row by row, :obj:`[B, patches, channels]`."""
         if images.shape[1:] != self.shape:
             raise ArgumentError('images', f'shape {tuple(images.shape)}', f'[B, {", ".join(map(str, self.shape))}]')
         check_dtype(self.conv.weight.dtype, images=images)
-        tokens: Tensor = self.conv(images).flatten(2).transpose(1, 2)
-        return tokens
+        return self.conv(images).flatten(2).transpose(1, 2)
 
 
 class GridEncoder(torch.nn.Module):
@@ -207,16 +201,15 @@ class GridEncoder(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         torch.nn.init.normal_(self.position, std=0.02)
-        for module in (*self.blocks, self.norm):
-            module.reset_parameters()
+        for module in (self.blocks, self.norm):
+            reset(module)
 
     def forward(self, tokens: Tensor) -> Tensor:
         r"""Returns the mean of the encoded tokens, :obj:`[B, channels]`, for tokens :obj:`[B, height * width, channels]`."""
         x = tokens + self.position
         for block in self.blocks:
             x = block(x, self.graph)
-        encoded: Tensor = self.norm(x).mean(dim=1)
-        return encoded
+        return self.norm(x).mean(dim=1)
 
     def graph(self, copies: int) -> Graph:
         r"""Returns one graph with the given number of copies of the grid, and its prepared masks. The graphs for one copy and
@@ -276,11 +269,6 @@ class GridAttention(torch.nn.Module):
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
         self.lin_out = torch.nn.Linear(channels, channels)
 
-    def reset_parameters(self) -> None:
-        for module in (self.mask, self.feature_map, self.lin_qkv, self.lin_out):
-            if module is not None:
-                module.reset_parameters()
-
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         r"""Runs the forward pass.
 
@@ -290,8 +278,7 @@ class GridAttention(torch.nn.Module):
         """
         q, k, v = self.lin_qkv(x).unflatten(2, (3, self.heads, -1)).unbind(2)
         attend = self._softmax if self.attention == 'softmax' else self._linear
-        out: Tensor = self.lin_out(attend(q, k, v, graph).flatten(2))
-        return out
+        return self.lin_out(attend(q, k, v, graph).flatten(2))
 
     def _linear(self, q: Tensor, k: Tensor, v: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         assert self.feature_map is not None
@@ -346,14 +333,9 @@ class _Block(torch.nn.Module):
         self.lin2 = torch.nn.Linear(mlp_channels, channels)
         self.dropout = torch.nn.Dropout(dropout)
 
-    def reset_parameters(self) -> None:
-        for module in (self.norm1, self.attention, self.norm2, self.lin1, self.lin2):
-            module.reset_parameters()
-
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         x = x + self.dropout(self.attention(self.norm1(x), graph))
-        out: Tensor = x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
-        return out
+        return x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
 
 
 def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:

@@ -7,14 +7,13 @@ from functools import partial
 
 import torch
 from torch import Tensor
+from torch_geometric.nn.inits import reset
 
 from pyg_topomask.checks import check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.nn.models.topological_vit import GridEncoder, LayerMask, PatchEmbedding
 from pyg_topomask.nn.multi_head import check_dtype
-
-__all__ = ['ViViT']
 
 
 class ViViT(torch.nn.Module):
@@ -108,7 +107,7 @@ class ViViT(torch.nn.Module):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
         for module in (self.embedding, self.spatial, self.temporal, self.head):
-            module.reset_parameters()
+            reset(module)
 
     def forward(self, videos: Tensor) -> Tensor:
         r"""Returns the logits, :obj:`[B, num_classes]`, of videos of shape :obj:`[B, T, in_channels, height, width]`."""
@@ -117,5 +116,4 @@ class ViViT(torch.nn.Module):
         check_dtype(self.head.weight.dtype, videos=videos)
         images = videos.unflatten(1, (self.num_indices, -1)).flatten(2, 3).flatten(0, 1)
         frames = self.spatial(self.embedding(images)).unflatten(0, (videos.size(0), self.num_indices))
-        logits: Tensor = self.head(self.temporal(frames))
-        return logits
+        return self.head(self.temporal(frames))

@@ -21,8 +21,6 @@ from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 from pyg_topomask.segments import Segments
 
-__all__ = ['topk_inner_product']
-
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
 
 
