@@ -7,7 +7,9 @@ import pytest
 import torch
 from public_modules import MODULES
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, Parameter
+
+from pyg_topomask.masks import DenseMask, LowRankMask
 
 OWN_FACTORS = ('DenseMask', 'LowRankMask')  # whose parameters are given, and not reset
 
@@ -33,6 +35,18 @@ def test_to_empty_and_reset(name: str) -> None:
     for (key, actual), (other, tensor) in zip(tensors(module), tensors(expected), strict=True):
         assert key == other
         torch.testing.assert_close(actual, tensor, rtol=0, atol=0)
+
+
+def test_given_tensors_are_reset_to_what_was_given() -> None:
+    left, right = torch.randn(2, 3, 2, generator=torch.Generator().manual_seed(0))
+    matrix = left @ right.t()
+    with torch.device('meta'):
+        masks = DenseMask(1, Parameter(matrix.clone())), LowRankMask(1, Parameter(left.clone()), Parameter(right.clone()))
+    for mask, given in zip(masks, ((matrix,), (left, right)), strict=True):
+        mask.to_empty(device='cpu')
+        mask.reset_parameters()
+        for actual, expected in zip(mask.parameters(), given, strict=True):
+            torch.testing.assert_close(actual.detach(), expected, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize('name', MODULES)
