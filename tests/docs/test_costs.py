@@ -1,0 +1,60 @@
+"""The table "What does it cost?", computed again from the tables of results that it names."""
+
+import csv
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / 'benchmarks' / 'results'
+LAYERS = {
+    '`Adjacency`, `SinDegree`, `GRF`, `PowerSeries` of order 2': ('Adjacency', 'SinDegree', 'GRF', 'PowerSeries, order 2'),
+    '`Hop` with 2 hops': ('Hop, 2 hops', 'Hop, 2 hops, auto'),
+    '`RWGNK`': ('RWGNK',),
+    '`PowerSeries` of order 4': ('PowerSeries, order 4',),
+    '`HeatKernel` with tolerance 1e-3': ('HeatKernel, tolerance 1e-3',),
+    '`Hop` with 4 or 8 hops': ('Hop, 4 hops, auto', 'Hop, 8 hops, auto'),
+    '`Toeplitz`, on grids': ('Toeplitz, window 8, auto', 'Toeplitz, window 2, zero beyond, auto'),
+    '`Tree`, on trees': ('Tree, exp, auto', 'Tree, distance up to 4, auto', 'Tree, distance up to 16, auto'),
+    '`KMIP`': ('KMIP',),
+}
+
+
+def read(name: str) -> list[dict[str, str]]:
+    with (RESULTS / f'{name}.csv').open(newline='') as file:
+        return list(csv.DictReader(file))
+
+
+def measured() -> list[tuple[str, int, float, float]]:
+    """The layer, the nodes of a graph, and the ratios on used and new graphs of each measurement."""
+    rows = []
+    for row in read('layers'):
+        words = re.search(r'graphs of (\d+) nodes', row['graph'])
+        if row['new graph / GATConv']:
+            nodes = int(words[1]) if words else 10_000
+            rows.append((row['layer'], nodes, float(row['prepared / GATConv']), float(row['new graph / GATConv'])))
+    for row in read('distance_batches'):
+        ratios = float(row['graph used before, / GATConv']), float(row['new graph, / GATConv'])
+        rows.append((row['layer'], int(row['nodes of each']), *ratios))
+    return rows
+
+
+def span(ratios: list[float]) -> str:
+    least, most = (f'{ratio:.1f}' if ratio < 10 else f'{ratio:.0f}' for ratio in (min(ratios), max(ratios)))
+    return least if least == most else f'{least} to {most}'
+
+
+@pytest.mark.parametrize('attention', LAYERS)
+def test_costs(attention: str) -> None:
+    page = (ROOT / 'docs' / 'which_mask.md').read_text(encoding='utf-8')
+    (line,) = [line for line in page.splitlines() if line.startswith(f'| {attention} |')]
+    cells = []
+    for least, most in ((0, 100), (101, 400), (401, 10_000)):
+        rows = [row for row in measured() if row[0] in LAYERS[attention] and least <= row[1] <= most]
+        used, new = [row[2] for row in rows], [row[3] for row in rows]
+        if most == 10_000:
+            cells.append(f'up to {max(used):.1f} ({max(new):.1f})' if rows else '-')
+        else:
+            cells.append(f'{span(used)} ({span(new)})')
+    assert line == f'| {attention} | {" | ".join(cells)} |'
