@@ -2,7 +2,6 @@ r"""Recommenders: an encoder of users and items with a graph and a loss."""
 
 from __future__ import annotations
 
-from inspect import signature
 from typing import Any
 
 import torch
@@ -104,9 +103,20 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         data = dataset.data()
         if settings.svd_dim:
             data = AddSVDEncoding(settings.svd_dim)(data)
-        arguments = {name: value for name, value in settings.items() if name in signature(MGFormer).parameters}
-        arguments['mask'] = _MASKS[settings.mask]
-        encoder = MGFormer(dataset.num_users, dataset.num_items, options.embedding_dim, **arguments)
+        encoder = MGFormer(
+            dataset.num_users,
+            dataset.num_items,
+            embedding_dim=options.embedding_dim,
+            svd_dim=settings.svd_dim,
+            heads=settings.heads,
+            layers=settings.layers,
+            feature_map=settings.feature_map,
+            mask=_MASKS[settings.mask],
+            max_degree=settings.max_degree,
+            residual=settings.residual,
+            dropout=settings.dropout,
+            sign_flip=settings.sign_flip,
+        )
         loss = DirectAULoss(settings.weight, settings.t, settings.average)
         return MGFormerRecommender(encoder, Graph.from_data(data), loss)
     except ArgumentError as error:
