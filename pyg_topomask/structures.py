@@ -87,6 +87,28 @@ class MaskStructure(ABC):
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         r"""Returns structure and tensors of :math:`\mathbf{M}^{\top}`."""
 
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        r"""Returns whether there is machine code of attention, and of its gradients in these tensors, where Numba is used."""
+        return False
+
+    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        r"""Returns :math:`\sum_j M_{ij} \, \mathbf{q}_i^{\top} \mathbf{k}_j \, \mathbf{v}_j`, :obj:`[N, H, d]`, by machine
+        code.
+        """
+        raise NotImplementedError
+
+    def attend_backward(
+        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
+    ) -> list[Tensor]:
+        r"""Returns the gradients of queries, keys, values and some tensors from that of :meth:`attend`."""
+        raise NotImplementedError
+
+    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
+        r"""Returns tensors without whose negative numbers no entry is negative, and :meth:`magnitude` is the product; or
+        :obj:`None`.
+        """
+        return None
+
     def diagonal(self, tensors: Sequence[Tensor]) -> Tensor | None:
         r"""Returns the diagonal, :obj:`[N, H]`, or :obj:`None` if only products with unit vectors give it."""
         return None

@@ -33,8 +33,9 @@ from pyg_topomask.structures import MaskStructure
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
-# What a node of a ring, of a histogram, of both passes over a tree, and of a pair of nodes takes, in multiplications.
-_RING, _MEMBER, _PASSES, _PAIRS = 10, 80, 30, 8
+# The cost in multiplications of a node at each distance, without and with machine code, of a node of a histogram, of a node in
+# both passes over a tree, and of a pair of nodes.
+_RING, _RING_COMPILED, _MEMBER, _PASSES, _PAIRS = 10, 3, 80, 30, 8
 # The largest diameter of trees whose nodes may all be compared with each other.
 _DEEPEST = 2**13
 # The largest relative error to which a > 0 may amplify rounding.
@@ -321,7 +322,11 @@ class TreeMask(LogarithmicMask):
                 method = outside_transforms(choose_method)(state.forest, self.max_distance, self.method)
                 structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 1 + min(state.diameter, self.max_distance)
-            cost = _RING * state.forest.num_nodes * rings if method == 'rings' else _MEMBER * plan[1].numel()
+            if method == 'fft':
+                cost = _MEMBER * plan[1].numel()
+            else:
+                each = _PASSES + _RING_COMPILED * rings if structure.has_machine_code() else _RING * rings
+                cost = each * state.forest.num_nodes
             blocks = None
             if self.unit is None and state.diameter <= _DEEPEST:
                 blocks = self._blocks(state, f.index_select(1, state.distances.clamp_(max=self.max_distance)))

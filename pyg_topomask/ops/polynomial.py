@@ -39,8 +39,26 @@ class PolynomialStructure(MaskStructure):
         coefficients, value, *pattern = tensors[:7]
         return polynomial_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
 
-    def parts(self, tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
-        r"""Returns pattern and entries of the matrix, :obj:`[nnz]`, coefficients, and method."""
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        return 1 not in learnable  # gradients of the entries of the matrix take a block for each power
+
+    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        from pyg_topomask.ops.compiled_polynomial import forward
+
+        return forward(*self._parts(tensors, q.dtype), q, k, v)
+
+    def attend_backward(
+        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
+    ) -> list[Tensor]:
+        from pyg_topomask.ops.compiled_polynomial import backward
+
+        *grads, grad_coefficients = backward(*self._parts(tensors, q.dtype), q, k, v, grad)
+        return [*grads, *(grad_coefficients.to(tensors[index].dtype) for index in learnable)]
+
+    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
+        return tensors[:2] if self.method == 'powers' else None
+
+    def _parts(self, tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
         coefficients, value, *pattern = tensors[:7]
         return *_matrix(value.to(dtype), pattern, self.transposed), coefficients.to(dtype), self.method
 

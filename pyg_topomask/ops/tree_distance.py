@@ -4,19 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import LoopedFunction
 from pyg_topomask.ops.forest import Forest, Histograms
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.structures import MaskStructure
+
+if TYPE_CHECKING:
+    from pyg_topomask.ops.compiled_tree import TreeFactors
 
 METHODS = ('auto', 'rings', 'fft')
 
+# The number of tensors after the trees that rings take. Those for machine code follow.
+_RINGS = 2
 # The cost of an entry of the histograms, in nodes of a ring.
 _ENTRY_COST = 5
 # Up to this number of rings, histograms do not pay off, because each node is in several histograms.
@@ -29,9 +36,14 @@ _MOST_UNITS = 2**20
 class TreeDistanceStructure(MaskStructure):
     r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units. Tensors: :math:`f`,
     :obj:`[H, L + 1]`, and those of :func:`plan_distance` for the same method, or of :func:`plan_units`.
+
+    Args:
+        method (str): :obj:`"rings"` or :obj:`"fft"`.
+        planned (bool): Whether there is a plan for machine code.
     """
 
     method: str
+    planned: bool = False
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         f, *plan = tensors
@@ -45,11 +57,16 @@ class TreeDistanceStructure(MaskStructure):
         f, exact = f.to(dtype).expand(x.size(1), -1), x.to(dtype)
         if self.method == 'rings':
             # The sums at one distance are differences of larger ones, which hold nodes that are closer by an even number.
-            local, constant = _split(f, int(plan[-1]))
+            local, constant = _split(f, int(plan[1]))
             bound = local.abs().flip(1)
             for parity in (0, 1):
                 bound[:, parity::2] = bound[:, parity::2].cumsum(1)
-            return _sum_rings(bound.flip(1), constant.abs(), exact, tree, plan[0]).to(x.dtype)
+            bound, constant = bound.flip(1), constant.abs()
+            if _is_compiled(x, plan):
+                from pyg_topomask.ops.compiled_tree import apply
+
+                return apply(_factors(bound, constant, plan), exact).to(x.dtype)
+            return _sum_rings(bound, constant, exact, tree, plan[0]).to(x.dtype)
         # The error of Fourier transforms is relative to the largest sums, with the rounding of float64.
         f = f.abs()
         noise = torch.finfo(torch.float64).eps / torch.finfo(dtype).eps * f.amax(1, keepdim=True) * _tree_sum(exact, tree)
@@ -57,6 +74,25 @@ class TreeDistanceStructure(MaskStructure):
 
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, tuple(tensors)
+
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        return self.planned
+
+    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        from pyg_topomask.ops.compiled_tree import forward
+
+        f, _, *plan = tensors
+        return forward(_factors(*_split(f.expand(q.size(1), -1), int(plan[1])), plan), q, k, v)
+
+    def attend_backward(
+        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
+    ) -> list[Tensor]:
+        from pyg_topomask.ops.compiled_tree import backward
+
+        f, _, *plan = tensors
+        split = _split(f.expand(q.size(1), -1), int(plan[1]))
+        *grads, grad_split = backward(_factors(*split, plan), q, k, v, grad, bool(learnable))
+        return [*grads, *(_joined(grad_split, f.size(1), *split).sum_to_size(f.shape).to(f.dtype) for _ in learnable)]
 
 
 def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> str:
@@ -91,8 +127,13 @@ def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Tr
     if method == 'fft':
         return _plan_histograms(forest, device, forest.histograms)
     # The diameter stays on the CPU, where the loop over distances reads it.
-    tensors = (torch.from_numpy(array).to(device) for array in (forest.tree, forest.parent))
-    return TreeDistanceStructure(method), (*tensors, torch.tensor(forest.diameter))
+    tree, parent = (torch.from_numpy(array).to(device) for array in (forest.tree, forest.parent))
+    plan = (tree, parent, torch.tensor(forest.diameter))
+    if not uses_numba(device):
+        return TreeDistanceStructure(method), plan
+    from pyg_topomask.ops.compiled_tree import preorder
+
+    return TreeDistanceStructure(method, planned=True), (*plan, *preorder(forest.parent))
 
 
 def plan_units(
@@ -143,6 +184,13 @@ class _TreeDistance(LoopedFunction):
         x, f, tree, *plan = ctx.saved_tensors
         (grad,) = grads
         grad_x = grad_f = None
+        if ctx.method == 'rings' and _is_compiled(x, plan) and not torch.is_grad_enabled():
+            from pyg_topomask.ops.compiled_tree import apply_backward
+
+            split, learn = _split(f, int(plan[1])), ctx.needs_input_grad[1]
+            grad_x, grad_split = apply_backward(_factors(*split, plan), x, grad, learn)
+            grad_f = _joined(grad_split, f.size(1), *split).to(f.dtype) if learn else None
+            return (grad_x, grad_f, None, None) + (None,) * len(plan)
         if ctx.needs_input_grad[0]:
             grad_x = _TreeDistance.apply(grad, f, ctx.method, tree, *plan)
         if ctx.needs_input_grad[1]:
@@ -155,7 +203,7 @@ class _TreeCorrelation(LoopedFunction):
 
     @staticmethod
     def forward(x: Tensor, grad: Tensor, f: Tensor, method: str, tree: Tensor, *plan: Tensor) -> Tensor:
-        return _correlate_rings(f, x, grad, tree, *plan) if method == 'rings' else _correlate(f, x, grad, plan)
+        return _correlate_rings(f, x, grad, tree, *plan[:_RINGS]) if method == 'rings' else _correlate(f, x, grad, plan)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -170,8 +218,12 @@ class _TreeCorrelation(LoopedFunction):
 
 
 def _multiply(x: Tensor, f: Tensor, method: str, tree: Tensor, plan: Sequence[Tensor]) -> Tensor:
+    if method == 'rings' and _is_compiled(x, plan):
+        from pyg_topomask.ops.compiled_tree import apply
+
+        return apply(_factors(*_split(f, int(plan[1])), plan), x)
     if method == 'rings':
-        return _sum_rings(*_split(f, int(plan[-1])), x, tree, plan[0])
+        return _sum_rings(*_split(f, int(plan[1])), x, tree, plan[0])
     return _convolve(f, x, plan)
 
 
@@ -186,6 +238,28 @@ def _split(f: Tensor, diameter: int) -> tuple[Tensor, Tensor]:
     if diameter < f.size(1):
         return f[:, : diameter + 1], f[:, :0]
     return f[:, :-1] - f[:, -1:], f[:, -1:]
+
+
+def _is_compiled(x: Tensor, plan: Sequence[Tensor]) -> bool:
+    return len(plan) > _RINGS and uses_numba(x.device)
+
+
+def _factors(local: Tensor, constant: Tensor, plan: Sequence[Tensor]) -> TreeFactors:
+    r"""Returns the mask of a function that is split, for machine code, given the plan after the trees."""
+    from pyg_topomask.ops.compiled_tree import TreeFactors
+
+    order, above = plan[_RINGS:]
+    local = pad(local, (0, max(0, 1 - local.size(1))))
+    return TreeFactors.of_function(order, above, torch.cat([local, pad(constant, (0, 1 - constant.size(1)))], 1))
+
+
+def _joined(grad: Tensor, size: int, local: Tensor, constant: Tensor) -> Tensor:
+    r"""Returns the gradients of a function from those of the parts that :func:`_split` makes of it."""
+    of_local = grad[:, : local.size(1)]
+    joined = pad(of_local, (0, size - local.size(1)))
+    if constant.numel() > 0:
+        joined[:, -1] = grad[:, -1] - of_local.sum(1)
+    return joined
 
 
 def _rings(x: Tensor, parent: Tensor) -> Iterator[Tensor]:

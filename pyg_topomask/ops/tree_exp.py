@@ -11,14 +11,23 @@ from torch import Tensor
 
 from pyg_topomask.functorch import LoopedFunction, gradients, keep_inputs
 from pyg_topomask.ops.forest import Forest
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.structures import MaskStructure
+
+# The number of tensors of the contraction after the order of its nodes. Those for machine code follow.
+_ROUNDS = 4
 
 
 @dataclass(frozen=True)
 class TreeExpStructure(MaskStructure):
     r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree. Tensors: :math:`a` and :math:`b`, :obj:`[H]`, the
     length of the edge from each node to its parent, :obj:`[N]`, and those of :func:`plan_exp`.
+
+    Args:
+        planned (bool): Whether there is a plan for machine code.
     """
+
+    planned: bool = False
 
     def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         a, b, length, *plan = tensors
@@ -32,10 +41,36 @@ class TreeExpStructure(MaskStructure):
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         return self, tuple(tensors)
 
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        return self.planned
+
+    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        from pyg_topomask.ops.compiled_tree import TreeFactors, forward
+
+        a, b, length, *_, order, above = tensors
+        total = forward(TreeFactors.of_exponent(order, above, a.expand(q.size(1)), length), q, k, v)
+        return total.mul_(b.to(q.dtype).exp().unsqueeze(-1))
+
+    def attend_backward(
+        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
+    ) -> list[Tensor]:
+        from pyg_topomask.ops.compiled_tree import TreeFactors, backward
+
+        a, b, length, *_, order, above = tensors
+        a, grad = a.expand(q.size(1)), grad * b.to(q.dtype).exp().unsqueeze(-1)
+        mask, learn = TreeFactors.of_exponent(order, above, a, length), 0 in learnable or 2 in learnable
+        *grads, crossing = backward(mask, q, k, v, grad, learn)
+        of_a, of_length = _of_exponent(crossing, a, length) if learn else (a, length)
+        learned = (of_a, (q * grads[0]).sum((0, 2)), of_length)
+        return [*grads, *(learned[index].sum_to_size(tensors[index].shape).to(tensors[index].dtype) for index in learnable)]
+
+    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
+        return ()
+
 
 def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tuple[Tensor, ...]]:
     r"""Returns the structure of products with :math:`\exp(a \, \mathrm{dist} + b)`, and its tensors after :math:`a`, :math:`b`
-    and the lengths: the contraction, round by round.
+    and the lengths: the contraction, round by round, and for machine code the nodes in another order, and their parents.
 
     Args:
         forest (Forest): The forest.
@@ -43,7 +78,12 @@ def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tu
     """
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
-    return TreeExpStructure(), (*(array.to(device) for array in index), bounds)
+    plan = (*(array.to(device) for array in index), bounds)
+    if not uses_numba(device):
+        return TreeExpStructure(), plan
+    from pyg_topomask.ops.compiled_tree import preorder
+
+    return TreeExpStructure(planned=True), (*plan, *preorder(forest.parent))
 
 
 def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
@@ -54,6 +94,10 @@ def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Ten
 class _TreeExp(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
+        if _is_compiled(x, plan):
+            from pyg_topomask.ops.compiled_tree import TreeFactors, apply
+
+            return apply(TreeFactors.of_exponent(plan[-2], plan[-1], a, length), x)
         return _exp_product(x, a, length, order, *plan)
 
     setup_context = staticmethod(keep_inputs)
@@ -67,22 +111,45 @@ class _TreeExp(LoopedFunction):
                 return _exp_product(x, a, length, order, *plan)
 
             return (*gradients(plain, grads, x, a, length), None) + (None,) * len(plan)
-        length = length.index_select(0, order)
-        grad_inside, grad_product = _sweep(grads[0].index_select(0, order), a, length, plan)
-        grad_a = grad_length = None
-        if any(ctx.needs_input_grad[1:3]):
-            # An edge adds its length to the distances of the pairs that it separates: sums over the tree at its upper end,
-            # less what they have of the subtree below it.
-            inside, product = _sweep(x.index_select(0, order), a, length, plan)
-            decay, (parent, *_) = _decay(length, a).squeeze(-1), plan
-            crossing = (inside * grad_product.index_select(0, parent)).sum(-1)
-            crossing += (grad_inside * product.index_select(0, parent)).sum(-1)
-            crossing -= 2 * decay * (inside * grad_inside).sum(-1)
-            crossing *= decay
-            grad_a = length @ crossing
-            grad_length = torch.empty_like(length).index_copy_(0, order, crossing @ a)
-        grad_x = torch.empty_like(x).index_copy_(0, order, grad_product)
+        learn = any(ctx.needs_input_grad[1:3])
+        if _is_compiled(x, plan):
+            from pyg_topomask.ops.compiled_tree import TreeFactors, apply_backward
+
+            grad_x, crossing = apply_backward(TreeFactors.of_exponent(plan[-2], plan[-1], a, length), x, grads[0], learn)
+        else:
+            grad_x, crossing = _gradients(x, a, length, order, plan, grads[0], learn)
+        grad_a, grad_length = _of_exponent(crossing, a, length) if learn else (None, None)
         return (grad_x, grad_a, grad_length, None) + (None,) * len(plan)
+
+
+def _is_compiled(x: Tensor, plan: Sequence[Tensor]) -> bool:
+    return len(plan) > _ROUNDS and uses_numba(x.device)
+
+
+def _of_exponent(crossing: Tensor, a: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of :math:`a` and :math:`\ell` from those of their products, :obj:`[N, H]`."""
+    return (length.to(crossing) @ crossing).to(a), (crossing @ a.to(crossing)).to(length)
+
+
+def _gradients(
+    x: Tensor, a: Tensor, length: Tensor, order: Tensor, plan: Sequence[Tensor], grad: Tensor, learn: bool
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of :obj:`x`, and of :math:`a \ell` for each edge, :obj:`[N, H]`, which are wanted if
+    :obj:`learn`.
+    """
+    ordered = length.index_select(0, order)
+    grad_inside, grad_product = _sweep(grad.index_select(0, order), a, ordered, plan)
+    crossing = torch.zeros_like(x[..., 0])
+    if learn:
+        # An edge adds its length to the distances of the pairs that it separates: sums over the tree at its upper end,
+        # less what they have of the subtree below it.
+        inside, product = _sweep(x.index_select(0, order), a, ordered, plan)
+        decay, (parent, *_) = _decay(ordered, a).squeeze(-1), plan
+        terms = (inside * grad_product.index_select(0, parent)).sum(-1)
+        terms += (grad_inside * product.index_select(0, parent)).sum(-1)
+        terms -= 2 * decay * (inside * grad_inside).sum(-1)
+        crossing.index_copy_(0, order, terms * decay)
+    return torch.empty_like(x).index_copy_(0, order, grad_product), crossing
 
 
 def _decay(length: Tensor, a: Tensor) -> Tensor:
@@ -100,7 +167,7 @@ def _sweep(x: Tensor, a: Tensor, length: Tensor, plan: Sequence[Tensor]) -> tupl
     Nodes are in the order of the plan. May overwrite :obj:`x`.
     """
     gain = torch.outer(length, 2 * a).expm1_().neg().unsqueeze(-1)
-    _, up, down, bounds = plan
+    _, up, down, bounds = plan[:_ROUNDS]
     steps = bounds.tolist()
     span, inside, factors = length.clone(), x, []
     for first, leaves, end in steps:

@@ -30,6 +30,23 @@ class TreeMeanStructure(MaskStructure):
         inner, transposed = self.inner.transpose(tensors)
         return TreeMeanStructure(inner, self.num_trees), transposed
 
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        return self.inner.has_machine_code(learnable)
+
+    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        total = self.inner.attend(tensors, *(x.repeat(self.num_trees, 1, 1) for x in (q, k, v)))
+        return total.view(self.num_trees, *v.shape).mean(0)
+
+    def attend_backward(
+        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
+    ) -> list[Tensor]:
+        repeated = (x.repeat(self.num_trees, 1, 1) for x in (q, k, v, grad / self.num_trees))
+        grads = self.inner.attend_backward(tensors, learnable, *repeated)
+        return [*(x.view(self.num_trees, *q.shape[:2], -1).sum(0) for x in grads[:3]), *grads[3:]]
+
+    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
+        return self.inner.factors(tensors)
+
     def _mean(self, multiply: Callable[[Sequence[Tensor], Tensor], Tensor], tensors: Sequence[Tensor], x: Tensor) -> Tensor:
         dtype = torch.promote_types(x.dtype, torch.float32)
         products = multiply(tensors, x.to(dtype).repeat(self.num_trees, 1, 1)).reshape(self.num_trees, *x.shape)

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import torch
-from graphs import ring
+from graphs import no_edges, random_tree, ring
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 import pyg_topomask
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask
+from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, numba_backend
 from pyg_topomask.ops.topk.dispatch import topk_inner_product
 from pyg_topomask.walks.features import PairLoads, blocks_of_sums
@@ -33,6 +33,8 @@ MODULES = [
         'ops.routes.low_rank_batch',
         'ops.topk.dense',
         'ops.topk.dispatch',
+        'ops.tree_distance',
+        'ops.tree_exp',
         'walks.features',
     )
 ]
@@ -56,6 +58,32 @@ def batch() -> Graph:
         Data(edge_index=ring(size) if size > 1 else torch.empty(2, 0).long(), num_nodes=size) for size in (3, 0, 40, 1, 17)
     ]
     return Graph.from_data(Batch.from_data_list(graphs))
+
+
+def trees(shape: str, size: int) -> Graph:
+    """Trees with lengths of edges: one of a shape, one of a node, a graph of none, and one of two trees."""
+    generator = torch.Generator().manual_seed(0)
+    parts = (
+        (shape_of(shape, size), size),
+        (no_edges(), 1),
+        (no_edges(), 0),
+        (torch.cat([random_tree(8), random_tree(12) + 8], 1), 20),
+    )
+    graphs = [
+        Data(edge_index=edges, num_nodes=nodes, edge_weight=torch.rand(edges.size(1), dtype=torch.float64, generator=generator))
+        for edges, nodes in parts
+    ]
+    batch = Batch.from_data_list(graphs)
+    batch.edge_weight.requires_grad_()
+    return Graph.from_data(batch)
+
+
+def shape_of(shape: str, size: int) -> Tensor:
+    """A random tree, a path, or a path with a leaf at each node."""
+    node = torch.arange(1, size)
+    if shape == 'random':
+        return random_tree(size)
+    return torch.stack([node - 1 if shape == 'path' else torch.where(node < size // 2, node - 1, node - size // 2), node])
 
 
 CASES: dict[str, tuple[Callable[[], Mask], str]] = {
@@ -93,6 +121,36 @@ def test_attention_is_that_of_the_plain_version(
             results.append([out, *torch.autograd.grad(out.sin().sum(), [*leaves, *mask.parameters()])])
     finally:
         torch.set_num_threads(before)
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
+
+
+F = torch.tensor([1.0, -0.1, 0.25, 2.0, 0.5])
+TREES: dict[str, Callable[[], Mask]] = {
+    'exp': lambda: TreeMask(3, a=-0.5, b=0.25),
+    'one exp for all heads': lambda: TreeMask(1, a=-2.0),
+    'distances up to 4': lambda: TreeMask(3, 'distance', max_distance=4, f=F, method='rings'),
+    'all distances': lambda: TreeMask(1, 'distance', max_distance=60, method='rings'),
+    'a constant': lambda: TreeMask(3, 'distance', max_distance=0, method='rings'),
+}
+
+
+@pytest.mark.parametrize(('shape', 'size'), [('random', 40), ('path', 40), ('caterpillar', 40), ('random', 3000)])
+@pytest.mark.parametrize('name', TREES)
+def test_attention_under_trees_is_that_of_the_plain_version(
+    name: str, shape: str, size: int, plain: Callable[[], None]
+) -> None:
+    mask, results = TREES[name]().double(), []
+    generator = torch.Generator().manual_seed(0)
+    shapes = ((size + 21, 3, width) for width in (5, 5, 9))
+    leaves = [torch.rand(shape, dtype=torch.float64, generator=generator).requires_grad_() for shape in shapes]
+    for turn in (lambda: None, plain):
+        turn()
+        graph = trees(shape, size)
+        out = masked_linear_attention(*leaves, mask(graph), 'features')
+        product = mask(graph).matmul(leaves[2])
+        inputs = [*leaves, *mask.parameters(), *([graph.edge_weight] if mask.kind == 'exp' else [])]
+        results.append([out, product, *torch.autograd.grad(out.sin().sum() + product.cos().sum(), inputs)])
     for actual, expected in zip(*results, strict=True):
         torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
 

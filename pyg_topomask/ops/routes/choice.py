@@ -10,7 +10,6 @@ from pyg_topomask.capabilities import Blocks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.numba_backend import uses_numba
-from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 
 ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
@@ -30,9 +29,9 @@ _DENSE_COMPILED, _DENSE = 7, 4
 _LOOKUP = 8
 #: How many multiplications of their preparation take as long as one of the features route in all passes of a step.
 _SHARED = 3
-#: What a polynomial takes with Numba: a share of the multiplications of other masks, and some for each product of a feature and
-#: a channel.
-_POLYNOMIAL, _SPREAD = 0.4, 2.5
+#: What masks with machine code of attention take: a share of the multiplications of other masks, and some for each product of a
+#: feature and a channel.
+_COMPILED, _SPREAD = 0.4, 2.5
 #: What making the products of features and channels takes, in multiplications for each: between 1.4 and 11.
 _OUTER = 4
 #: What the sums of a mask of low rank over each graph take, likewise. It hardly depends on the rank.
@@ -109,8 +108,8 @@ def _is_compiled(mask: MaskOperator) -> bool:
 def _of_features(mask: MaskOperator, products: int) -> float:
     r"""Multiplications per head of the features route, for products of a feature and a channel."""
     cost = mask.product.cost
-    if _is_compiled(mask) and isinstance(mask.product.structure, PolynomialStructure):
-        return (_POLYNOMIAL * cost + _SPREAD * mask.segments.num_nodes) * products
+    if _is_compiled(mask) and mask.product.structure.has_machine_code():
+        return (_COMPILED * cost + _SPREAD * mask.segments.num_nodes) * products
     return cost * products
 
 

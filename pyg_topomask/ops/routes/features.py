@@ -11,7 +11,6 @@ from torch import Tensor
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.numba_backend import uses_numba
-from pyg_topomask.ops.polynomial import PolynomialStructure
 from pyg_topomask.ops.routes.plain import outputs_of_sums
 from pyg_topomask.structures import replaced, structure_from_key
 
@@ -43,11 +42,10 @@ def outer(k: Tensor, values: Tensor) -> Tensor:
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, tensors, constants, structure, _ = inputs
     mask, values = structure_from_key(structure), with_ones(v)
-    if isinstance(mask, PolynomialStructure) and uses_numba(q.device):
-        from pyg_topomask.ops.compiled_polynomial import forward
-
-        total, denominator = forward(*mask.parts(tensors, q.dtype), q, k, v), (q * mask.apply(tensors, k)).sum(-1)
-        positive = mask.method == 'powers' and known_positive(q, k, *tensors[:2])
+    if mask.has_machine_code() and uses_numba(q.device):
+        total, denominator = mask.attend(tensors, q, k, v), (q * mask.apply(tensors, k)).sum(-1)
+        factors = mask.factors(tensors)
+        positive = factors is not None and known_positive(q, k, *factors)
         magnitude = denominator if positive else (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
         inverse = inverse_weight(denominator, magnitude)
         return total.mul_(inverse.unsqueeze(-1)), inverse
@@ -70,15 +68,12 @@ def _backward(
     def apply(x: Tensor, *learned: Tensor) -> Tensor:
         return mask.apply(replaced(tensors, learnable, learned), x)
 
-    # The gradients of the entries of the matrix take a block for each power.
-    if isinstance(mask, PolynomialStructure) and 1 not in learnable and uses_numba(q.device):
-        from pyg_topomask.ops.compiled_polynomial import backward
-
+    if mask.has_machine_code(learnable) and uses_numba(q.device):
         of_sizes: Any = torch.func.vjp(apply, k, *(tensors[index] for index in learnable))
         size, pull = of_sizes
-        grad_q, grad_k, grad_v, grad_coefficients = backward(*mask.parts(tensors, q.dtype), q, k, v, numerator)
+        grad_q, grad_k, grad_v, *grad_tensors = mask.attend_backward(tensors, learnable, q, k, v, numerator)
         grad_key, *grad_learned = pull(q * denominator.unsqueeze(-1))
-        learned = [each.add_(grad_coefficients.to(each.dtype)) for each in grad_learned]
+        learned = [grad.add_(each) for grad, each in zip(grad_learned, grad_tensors, strict=True)]
         return [grad_q.addcmul_(denominator.unsqueeze(-1), size), grad_k.add_(grad_key), grad_v, *learned]
     grad = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
     grad_q, grad_k, grad_values = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(values)
