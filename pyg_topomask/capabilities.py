@@ -21,6 +21,7 @@ from pyg_topomask.functorch import is_exporting, outside_transforms
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import (
+    ChainStructure,
     HadamardLowRankStructure,
     HeadsStructure,
     MaskStructure,
@@ -81,6 +82,12 @@ class Product:
     def plus(terms: Sequence[Product], heads: int) -> Product:
         structure = SumStructure(*_joined(terms))
         return Product(structure, [tensor for term in terms for tensor in term.tensors], sum(term.cost for term in terms))
+
+    @staticmethod
+    def chain(*factors: Product) -> Product:
+        r"""Returns the matrix product :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
+        tensors = [tensor for factor in factors for tensor in factor.tensors]
+        return Product(ChainStructure(*_joined(factors)), tensors, sum(factor.cost for factor in factors))
 
     @staticmethod
     def side_by_side(terms: Sequence[Product], heads: Sequence[int]) -> Product:

@@ -193,6 +193,22 @@ class SumStructure(Composition):
 
 
 @dataclass(frozen=True)
+class ChainStructure(Composition):
+    r"""The matrix product of masks, :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
+
+    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        for structure, group in reversed(self._split(tensors)):
+            x = getattr(structure, method)(group, x)
+        return x
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        transposes = [structure.transpose(group) for structure, group in reversed(self._split(tensors))]
+        structures, groups = zip(*transposes, strict=True)
+        chain = replace(self, structures=structures, lengths=tuple(map(len, groups)))
+        return chain, tuple(tensor for group in groups for tensor in group)
+
+
+@dataclass(frozen=True)
 class HeadsStructure(Composition):
     r"""Masks concatenated along the heads. The first acts on the first :obj:`heads[0]` heads, and so on."""
 

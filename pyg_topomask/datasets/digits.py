@@ -40,10 +40,7 @@ class DigitsGrid(GeneratedDataset):
         check_choice((*SPLITS, None), split=split)
         super().__init__(root, transform, pre_transform)
         images, labels = digit_images()
-        splits = split_digits(labels)
-        if split is not None:
-            images, labels = images[splits[split]], labels[splits[split]]
-        self.hold(grid_graphs(images.unsqueeze(1), labels), splits)
+        self.hold(grid_graphs(images.unsqueeze(1), labels), split_digits(labels), split)
 
 
 def digit_images() -> tuple[Tensor, Tensor]:

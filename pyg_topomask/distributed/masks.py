@@ -24,7 +24,6 @@ from pyg_topomask.distributed.meetings import ShardEnsembles
 from pyg_topomask.distributed.neighborhood import neighborhood
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import (
-    ChainStructure,
     ColumnsStructure,
     HaloStructure,
     ScanStructure,
@@ -43,6 +42,7 @@ from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.sparse_matmul import SparseStructure
 from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.structures import ChainStructure
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
@@ -270,9 +270,7 @@ def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
     forward = _series(hops, series, discounts.dtype)
-    backward = forward.transposed()
-    chain = ChainStructure((forward.structure, backward.structure), (len(forward.tensors), len(backward.tensors)))
-    product = Product(chain, (*forward.tensors, *backward.tensors), 2 * forward.cost)
+    product = Product.chain(forward, forward.transposed())
     if gram is not None:
         scale = mask.expected_scale(series, gram)
         product = product.hadamard(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))

@@ -14,7 +14,7 @@ from torch import Tensor
 from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before, sum_over_processes
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
 from pyg_topomask.ops.exp_action import positive_off_diagonal, relative_error
-from pyg_topomask.structures import Combination, Composition, MaskStructure
+from pyg_topomask.structures import Combination, MaskStructure
 
 
 @dataclass(frozen=True)
@@ -65,22 +65,6 @@ class HaloStructure(Combination):
     def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
         inner, transposed = self.inner.transpose(tensors)
         return HaloStructure(inner, self.halo, not self.transposed), transposed
-
-
-@dataclass(frozen=True)
-class ChainStructure(Composition):
-    r"""The matrix product of masks, :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
-
-    def _combine(self, method: str, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        for structure, group in reversed(self._split(tensors)):
-            x = getattr(structure, method)(group, x)
-        return x
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        transposes = [structure.transpose(group) for structure, group in reversed(self._split(tensors))]
-        structures, groups = zip(*transposes, strict=True)
-        chain = replace(self, structures=structures, lengths=tuple(map(len, groups)))
-        return chain, tuple(tensor for group in groups for tensor in group)
 
 
 @dataclass(frozen=True)

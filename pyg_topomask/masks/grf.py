@@ -16,9 +16,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.initial_series import decaying, one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.initial_series import initial_series, resolve_positive
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import named_series
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.masks.sparse import sparse_operator
 from pyg_topomask.operators import MaskOperator
@@ -237,15 +236,8 @@ class GRFMask(LogarithmicMask):
         if self.stitch > 1:
             self.form = 'product'
         self.asymmetric = asymmetric
-        if isinstance(modulation, str) and modulation == 'hops':
-            modulation = one_hop_per_head(heads, max_walk_length + 1)
-        dtype = torch.get_default_dtype() if isinstance(modulation, str) else None
-        if modulation is None:
-            modulation = decaying(heads, max_walk_length + 1)
-        elif isinstance(modulation, str):
-            factors = self.stitch * (1 if asymmetric is True else 2)
-            modulation = named_series('modulation', modulation, max_walk_length, 'max_walk_length', factors)
-        initial = series_parameter('modulation', modulation, heads, max_walk_length + 1, dtype)
+        factors = self.stitch * (1 if asymmetric is True else 2)
+        initial, dtype = initial_series('modulation', modulation, heads, max_walk_length + 1, 'max_walk_length', factors)
         if share_modulation:
             if not bool((initial == initial[:1]).all()):
                 raise ArgumentError('share_modulation', 'True for a modulation that differs between heads', 'False')

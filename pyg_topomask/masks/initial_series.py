@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.masks.modulation import named_series
 
 
 def series_parameter(
@@ -22,6 +23,23 @@ def series_parameter(
         raise ArgumentError(argument, given.tolist(), 'finite numbers')
     given = given.detach() if given.is_floating_point() else given.to(torch.get_default_dtype())
     return given.expand(heads, -1).clone()
+
+
+def initial_series(
+    argument: str, given: Tensor | str | None, heads: int, length: int, limit: str, factors: int = 1
+) -> tuple[Tensor, torch.dtype | None]:
+    r"""Returns the initial values of a learnable power series, :obj:`[heads, length]`: the given numbers, by default
+    :func:`decaying`, for :obj:`"hops"` :func:`one_hop_per_head`, and for the name of a kernel its series, or the root of it if
+    the mask multiplies several. Also returns the data type to learn a kernel in. :obj:`limit` is as in :func:`named_series`.
+    """
+    if given is None:
+        given = decaying(heads, length)
+    elif isinstance(given, str) and given == 'hops':
+        given = one_hop_per_head(heads, length)
+    if not isinstance(given, str):
+        return series_parameter(argument, given, heads, length), None
+    dtype = torch.get_default_dtype()  # of a kernel, whose series is in float64
+    return series_parameter(argument, named_series(argument, given, length - 1, limit, factors), heads, length, dtype), dtype
 
 
 def one_hop_per_head(heads: int, length: int) -> Tensor:

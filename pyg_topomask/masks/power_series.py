@@ -12,13 +12,14 @@ from torch import Tensor
 from pyg_topomask.capabilities import Blocks, Product
 from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.errors import warn
+from pyg_topomask.flow import check_flow
 from pyg_topomask.functorch import is_exporting
-from pyg_topomask.graph import Graph
+from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.initial_series import decaying, one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.initial_series import initial_series, resolve_positive
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import convolve, deconvolved, named_series
+from pyg_topomask.masks.modulation import convolve, deconvolved
 from pyg_topomask.masks.power_entries import power_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.normalize import known_positive
@@ -100,22 +101,17 @@ class PowerSeriesMask(LogarithmicMask):
     ) -> None:
         super().__init__(heads)
         check_size(0, order=order)
+        check_normalization(normalization)
+        check_flow(flow)
         check_choice(('alpha', 'f'), parameterization=parameterization)
         self.order = order if parameterization == 'alpha' else order // 2 * 2
         self.parameterization = parameterization
-        self._adjacency = AdjacencyMask(1, None, normalization, flow)
-        length = 1 + (order if parameterization == 'alpha' else order // 2)
-        squared, hops = parameterization == 'f', isinstance(coefficients, str) and coefficients == 'hops'
-        if hops:
-            coefficients = one_hop_per_head(heads, length)
-        dtype = torch.get_default_dtype() if isinstance(coefficients, str) else None
-        if isinstance(coefficients, str):
-            limit = 'order // 2' if squared else 'order'
-            coefficients = named_series('coefficients', coefficients, length - 1, limit, 1 + squared)
-        elif coefficients is None:
-            coefficients = decaying(heads, length)
-        initial = series_parameter('coefficients', coefficients, heads, length, dtype)
-        if squared and dtype is None and not hops:  # kernels and hops are f already
+        self.normalization = normalization
+        self.flow = flow
+        squared = parameterization == 'f'
+        size, limit = (order // 2, 'order // 2') if squared else (order, 'order')
+        initial, dtype = initial_series('coefficients', coefficients, heads, 1 + size, limit, factors=1 + squared)
+        if squared and not isinstance(coefficients, str):  # words name f, and numbers give alpha
             initial = deconvolved('coefficients', initial)
         self._begin(initial, resolve_positive('coefficients', initial.to(dtype), positive))
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
@@ -130,26 +126,20 @@ class PowerSeriesMask(LogarithmicMask):
         coefficients = self._numbers(self.coefficients)
         return coefficients if self.parameterization == 'alpha' else convolve(coefficients, coefficients)
 
-    @property
-    def flow(self) -> str:
-        r"""The direction of attention along edges."""
-        return self._adjacency.flow
-
     def settings(self) -> Hashable:
-        return type(self), self._adjacency.settings()
+        return type(self), self.normalization, self.flow
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        return self._adjacency.prepared(graph, generator)
+        return AdjacencyMask(1, None, self.normalization, self.flow).prepared(graph, generator)
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         alpha = self.alpha
         weight = state.weight.to(torch.promote_types(graph.weight_dtype, alpha.dtype))
-        if self._adjacency.normalization is None:
+        if self.normalization is None:
             warn_of_growth(self, graph, state, alpha)
         cost = (alpha.size(1) - 1) * (state.pattern.nnz + graph.num_nodes) + graph.num_nodes
         product = Product(PolynomialStructure('powers'), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
-        settings = self._adjacency.settings()
-        entries = power_entries(graph, settings, state.pattern, state.weight, alpha, cost)
+        entries = power_entries(graph, self.settings(), state.pattern, state.weight, alpha, cost)
         return MaskOperator(
             graph.segments, self.heads, product, entries=entries, blocks=self._blocks(graph, state, alpha, product)
         )
@@ -163,20 +153,16 @@ class PowerSeriesMask(LogarithmicMask):
             return polynomial_blocks(state.weight.to(dtype), state.pattern, each, 'powers', segments)
 
         # Terms of one sign do not cancel.
-        settings = self._adjacency.settings()
-        positive = self.positive and graph.prepared(('positive', settings), partial(known_positive, state.weight))
+        positive = self.positive and graph.prepared(('positive', self.settings()), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
-        cache: dict[Hashable, Any] = graph.prepared(('blocks', settings, alpha.size(1)), dict)
+        cache: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), alpha.size(1)), dict)
         return Blocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (
             f'heads={self.heads}, order={self.order}, parameterization={self.parameterization!r}, '
-            f'normalization={self._adjacency.normalization!r}, positive={self.positive}, flow={self.flow!r}'
+            f'normalization={self.normalization!r}, positive={self.positive}, flow={self.flow!r}'
         )
-
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.extra_repr()})'  # without a reference to the mask
 
 
 @torch.no_grad()

@@ -2,7 +2,7 @@ r"""The random walks graph-nodes kernel as a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -11,7 +11,7 @@ import torch
 from scipy.sparse import eye_array
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries, blocks_of
+from pyg_topomask.capabilities import Blocks, Entries, LowRank, Product, SparseEntries, blocks_of
 from pyg_topomask.checks import check_choice, check_not_negative, check_seed, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
@@ -22,7 +22,6 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
 from pyg_topomask.options import options_of
 from pyg_topomask.segments import Segments
-from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures, blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
@@ -30,23 +29,6 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 # The largest number of entries in a block of rows of the powers.
 _BLOCK = 2**23
-
-
-@dataclass(frozen=True)
-class ExpectedVisitsStructure(MaskStructure):
-    r""":math:`\mathbf{S} \mathbf{F} \mathbf{F}^{\top} \mathbf{S}` with a power series :math:`\mathbf{F}` and a
-    diagonal :math:`\mathbf{S}`, all nonnegative. Tensors: the diagonal, :obj:`[N, H]`, and the tensors of a
-    :class:`~pyg_topomask.ops.polynomial.PolynomialStructure`.
-    """
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        scale, *series = tensors
-        scale = scale.to(x.dtype).unsqueeze(-1)
-        collected = PolynomialStructure('powers', transposed=True).apply(series, scale * x)
-        return scale * PolynomialStructure('powers').apply(series, collected)
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return self, tuple(tensors)
 
 
 @dataclass(frozen=True)
@@ -311,23 +293,20 @@ class RWGNKMask(Mask):
         pattern, discounts = state.hops.pattern, self.discounts
         weight = state.hops.weight.to(discounts.dtype)
         series = discounts * self.walk_settings.survival.to(discounts)
-        scale = series.new_ones(graph.num_nodes, self.heads)
+        cost = (series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes
+        visited = Product(PolynomialStructure('powers'), (series, weight.unsqueeze(0), *pattern.tensors), cost)
+        product = Product.chain(visited, visited.transposed())
+        powers, norm, column_scale = self._powers(discounts), self._typical_norm, None
         if state.gram is not None:
             scale = self.expected_scale(series, state.gram)
-        product = Product(
-            ExpectedVisitsStructure(),
-            (scale, series, weight.unsqueeze(0), *pattern.tensors),
-            cost=2 * ((series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes),
-        )
-
-        powers, norm = self._powers(discounts), self._typical_norm
+            product = product.hadamard(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
+            column_scale = scale * norm
 
         def visits(segments: Segments, dtype: torch.dtype) -> Tensor:
             each = torch.eye(powers.size(1), dtype=dtype, device=powers.device)
             return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        column_scale = scale * norm if self.alpha > 0 else None
         blocks = Blocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
         return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
 

@@ -96,7 +96,7 @@ class RWGNKAttention(MaskedLinearAttention):
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.row_and_col(self.mask.flow)
-        q, k = (lin(x).view(-1, self.heads, self.out_channels // self.heads) for lin in (self.lin_q, self.lin_k))
+        q, k = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k))
         q, k = self.feature_map(q, k, graph.segments)
         edge = torch.ones_like(graph.weight) if self.mask.walk_settings.transition == 'uniform' else graph.weight.abs()
         edge = edge.unsqueeze(1).expand(-1, self.heads)

@@ -91,27 +91,17 @@ def sample(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
     return value
 
 
-def _spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool) -> Tensor:
-    if transpose:
-        rowptr, col, value = pattern.rowptr_t, pattern.col_t, value.index_select(1, pattern.perm_t)
-    else:
-        rowptr, col = pattern.rowptr, pattern.col
-    out = x.new_empty(rowptr.numel() - 1, x.size(1), x.size(2))
-    # Head by head: narrow blocks stay in cache, and one head's values make one CSR matrix.
-    for head in range(x.size(1)):
-        multiply(rowptr, col, value[head if value.size(0) > 1 else 0], x[:, head], out[:, head])
-    return out
-
-
-def _sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
-    heads = [sample(pattern.rowptr, pattern.col, a[:, head], b[:, head]) for head in range(a.size(1))]
-    return torch.stack(heads) if heads else a.new_empty(0, pattern.nnz)
-
-
 class _SpMM(LoopedFunction):
     @staticmethod
     def forward(value: Tensor, x: Tensor, transpose: bool, *pattern: Tensor) -> Tensor:
-        return _spmm(SparsePattern(*pattern), value, x, transpose)
+        matrix = SparsePattern(*pattern)
+        rowptr, col = (matrix.rowptr_t, matrix.col_t) if transpose else (matrix.rowptr, matrix.col)
+        value = value.index_select(1, matrix.perm_t) if transpose else value
+        out = x.new_empty(rowptr.numel() - 1, x.size(1), x.size(2))
+        # Head by head: narrow blocks stay in cache, and one head's values make one CSR matrix.
+        for head in range(x.size(1)):
+            multiply(rowptr, col, value[head if value.size(0) > 1 else 0], x[:, head], out[:, head])
+        return out
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -135,7 +125,9 @@ class _SpMM(LoopedFunction):
 class _SDDMM(LoopedFunction):
     @staticmethod
     def forward(a: Tensor, b: Tensor, *pattern: Tensor) -> Tensor:
-        return _sddmm(SparsePattern(*pattern), a, b)
+        rowptr, col, *_ = pattern
+        heads = [sample(rowptr, col, a[:, head], b[:, head]) for head in range(a.size(1))]
+        return torch.stack(heads) if heads else a.new_empty(0, col.numel())
 
     setup_context = staticmethod(keep_inputs)
 

@@ -172,7 +172,14 @@ def _plan_histograms(
 class _TreeDistance(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, f: Tensor, method: str, tree: Tensor, *plan: Tensor) -> Tensor:
-        return _multiply(x, f, method, tree, plan)
+        if method == 'fft':
+            return _convolve(f, x, plan)
+        split = _split(f, int(plan[1]))
+        if _is_compiled(x, plan):
+            from pyg_topomask.ops.compiled_tree import apply
+
+            return apply(_factors(*split, plan), x)
+        return _sum_rings(*split, x, tree, plan[0])
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -215,16 +222,6 @@ class _TreeCorrelation(LoopedFunction):
         x, grad, *plan = ctx.saved_tensors
         products = (_TreeDistance.apply(other, grads[0], ctx.method, *plan) for other in (grad, x))
         return (*products, None, None) + (None,) * len(plan)
-
-
-def _multiply(x: Tensor, f: Tensor, method: str, tree: Tensor, plan: Sequence[Tensor]) -> Tensor:
-    if method == 'rings' and _is_compiled(x, plan):
-        from pyg_topomask.ops.compiled_tree import apply
-
-        return apply(_factors(*_split(f, int(plan[1])), plan), x)
-    if method == 'rings':
-        return _sum_rings(*_split(f, int(plan[1])), x, tree, plan[0])
-    return _convolve(f, x, plan)
 
 
 def _tree_sum(x: Tensor, tree: Tensor) -> Tensor:

@@ -11,6 +11,7 @@ from typing import TypeVar
 import torch
 import torch.distributed as dist
 
+from pyg_topomask.checks import check_choice
 from pyg_topomask.errors import ArgumentError
 
 Value = TypeVar('Value')
@@ -26,8 +27,7 @@ def find_device(option: str, name: str) -> torch.device:
     Raises:
         ValueError: If the name is unknown or there is no such device.
     """
-    if name not in ('auto', 'cpu', 'cuda', 'gpu'):
-        raise ArgumentError(option, repr(name), 'auto, cpu, cuda, gpu')
+    check_choice(('auto', 'cpu', 'cuda', 'gpu'), **{option: name})
     available = torch.cuda.is_available()
     if name in ('cuda', 'gpu') and not available:
         raise ArgumentError(option, f'{name!r}, and there is no CUDA device', 'auto, cpu')

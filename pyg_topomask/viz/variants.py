@@ -58,7 +58,7 @@ def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], mo
     if type(mask) is GRFMask and mask.walk_settings.importance and mask.stitch == 1:
         return _of_walks(mask, kernels, num_walks, most)
     if type(mask) is PowerSeriesMask:
-        normalization, flow = mask._adjacency.normalization, mask.flow
+        normalization, flow = mask.normalization, mask.flow
 
         def power_series(alpha: Tensor) -> Mask:
             return PowerSeriesMask(len(alpha), alpha.size(1) - 1, alpha, 'alpha', normalization, False, False, flow)

@@ -129,6 +129,6 @@ def test_powers_that_take_much_memory_are_listed_only_by_name(monkeypatch: pytes
     graph, q = Graph.from_tensors(ring(9), 9), torch.rand(9, 1, 2)
     operator = PowerSeriesMask(order=1)(graph)
     assert choose_route(operator, 16, 16) != 'edges'
-    assert not graph.holds(('powers', PowerSeriesMask()._adjacency.settings(), 1))
+    assert not graph.holds(('powers', PowerSeriesMask().settings(), 1))
     expected = masked_linear_attention(q, q, q, operator, 'features')
     torch.testing.assert_close(masked_linear_attention(q, q, q, operator, 'edges'), expected)

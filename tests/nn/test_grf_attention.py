@@ -9,8 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import GRFMask
-from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
+from pyg_topomask.nn import GRFAttention
 from pyg_topomask.testing import assert_batch_invariant
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
@@ -44,14 +43,6 @@ def test_stored_walks_are_those_walked_on_the_fly_with_the_same_seed(independent
     assert not torch.allclose(run(layer, ready), run(layer, fresh))
 
 
-def test_layer_is_linear_attention_under_a_grf_mask() -> None:
-    data, layer = small_graph(), GRFAttention(8, 2, num_walks=8, feature_map='elu', seed=5)
-    reference = MaskedLinearAttention(8, 2, GRFMask(2, num_walks=8, seed=5), 'elu')
-    reference.load_state_dict(layer.state_dict())
-    x = torch.randn(6, 8)
-    assert torch.equal(layer(x, data.edge_index), reference(x, data.edge_index))
-
-
 def test_resampling_in_training_and_fixed_walks_in_evaluation() -> None:
     data, x = small_graph(), torch.randn(6, 8)
     layer = GRFAttention(8, 2, resample='forward', feature_map='elu')
@@ -79,12 +70,6 @@ def test_walks_are_the_same_in_training_and_evaluation_without_resampling() -> N
     assert torch.equal(layer(x, data.edge_index), layer.eval()(x, data.edge_index))
 
 
-def test_gradients_reach_every_parameter() -> None:
-    data, layer = with_features(uneven_graphs())[2], GRFAttention(8, 2, independent_ensembles=True, feature_map='elu')
-    run(layer, data).square().sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
-
-
 def test_modulation_is_learned_per_head() -> None:
     layer = GRFAttention(8, 4, max_walk_length=3)
     assert layer.mask.modulation.shape == (4, 4)
@@ -100,28 +85,6 @@ def test_edge_weights_change_the_output() -> None:
 def test_copies_walk_alike() -> None:
     data, x, layer = small_graph(), torch.randn(6, 8), GRFAttention(8, 2, feature_map='elu')
     assert torch.equal(layer(x, data.edge_index), copy.deepcopy(layer)(x, data.edge_index))
-
-
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('heads', {'heads': 3}),
-        ('num_walks', {'num_walks': -1}),
-        ('p_halt', {'p_halt': 1.0}),
-        ('max_walk_length', {'max_walk_length': -1}),
-        ('modulation', {'modulation': torch.ones(2)}),
-        ('sampler', {'sampler': 'unknown'}),
-        ('normalization', {'normalization': 'unknown'}),
-        ('resample', {'resample': 'unknown'}),
-        ('feature_map', {'feature_map': 'unknown'}),
-        ('dropout', {'dropout': 2.0}),
-        ('route', {'route': 'unknown'}),
-        ('out_channels', {'channels': -1}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        GRFAttention(**{'channels': 8} | arguments)
 
 
 @pytest.mark.parametrize('reentrant', [True, False])

@@ -9,8 +9,6 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.masks.rwgnk import RWGNKMask
-from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
 from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
@@ -33,39 +31,6 @@ def test_batch_invariance(route: str) -> None:
 def test_exact_attention_does_not_depend_on_the_order_of_the_nodes() -> None:
     layer = RWGNKAttention(8, 2, num_walks=None, feature_map='elu')
     assert_permutation_equivariant(layer, torch.randn(6, 8), small_graph().edge_index, tolerance=1e-5)
-
-
-def test_layer_is_linear_attention_under_an_rwgnk_mask() -> None:
-    data, settings = small_graph(), {'num_walks': 8, 'p_halt': 0.2, 'lam': 0.5, 'alpha': 0.5, 'seed': 5}
-    layer = RWGNKAttention(8, 2, **settings, feature_map='elu')
-    reference = MaskedLinearAttention(8, 2, RWGNKMask(2, **settings), 'elu')
-    reference.load_state_dict(layer.state_dict())
-    x = torch.randn(6, 8)
-    assert torch.equal(layer(x, data.edge_index), reference(x, data.edge_index))
-
-
-@pytest.mark.parametrize('num_walks', [4, None])
-def test_gradients_reach_every_parameter(num_walks: int | None) -> None:
-    data, layer = with_features(uneven_graphs())[2], RWGNKAttention(8, 2, num_walks=num_walks, feature_map='elu')
-    run(layer, data).square().sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
-
-
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('heads', {'heads': 3}),
-        ('num_walks', {'num_walks': 0}),
-        ('lam', {'lam': -1.0}),
-        ('alpha', {'alpha': -1.0}),
-        ('feature_map', {'feature_map': 'unknown'}),
-        ('dropout', {'dropout': 2.0}),
-        ('out_channels', {'channels': -1}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        RWGNKAttention(**{'channels': 8} | arguments)
 
 
 # Dynamic walks --------------------------------------------------------------------------------------------------------

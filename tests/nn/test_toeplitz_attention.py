@@ -48,17 +48,3 @@ def test_grids() -> None:
     assert layer(data.x, NO_EDGES, graph=data).shape == (6, 8)
     with pytest.raises(ValueError, match=r'^grid_shape: got a graph without it'):
         layer(data.x, NO_EDGES)
-
-
-def test_gradients_reach_every_parameter() -> None:
-    layer = ToeplitzAttention(8, 2, window=2)
-    layer(torch.randn(5, 8), NO_EDGES).square().sum().backward()
-    assert all(parameter.grad is not None and parameter.grad.any() for parameter in layer.parameters())
-
-
-@pytest.mark.parametrize(
-    ('name', 'arguments'), [('heads', {'heads': 3}), ('kind', {'kind': 'up'}), ('shape_dims', {'shape_dims': 0})]
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        ToeplitzAttention(**{'channels': 8} | arguments)

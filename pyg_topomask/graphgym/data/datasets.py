@@ -2,13 +2,11 @@ r"""The loader hook: our datasets, and :obj:`cfg.topomask.transforms` for every 
 
 from __future__ import annotations
 
-import os.path as osp
 import sys
 import warnings
 from typing import Any
 
 from torch_geometric.data import InMemoryDataset
-from torch_geometric.datasets import Planetoid
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
@@ -27,13 +25,7 @@ from pyg_topomask.transforms import AddGraphRandomFeatures
 
 #: GraphGPS's loader raises on these. It has its own versions of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
-FORMATS = ('topomask', 'PyG', 'PyG-Planetoid', 'OGB', *PYG_DATASETS)
-
-
-def _load_planetoid(name: str, dataset_dir: str) -> Planetoid:
-    # GraphGPS stores these in `<dir>/Planetoid`. A folder with the raw files directly in `<dir>` works too.
-    direct = osp.isdir(osp.join(dataset_dir, name, 'raw'))
-    return Planetoid(dataset_dir if direct else osp.join(dataset_dir, 'Planetoid'), name)
+FORMATS = ('topomask', 'PyG', *PYG_DATASETS, 'OGB')
 
 
 def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
@@ -55,8 +47,6 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
             return dataset
     if (dataset := load_pyg_dataset(format, name, dataset_dir)) is not None:
         return dataset
-    if format == 'PyG-Planetoid':
-        return _load_planetoid(name, dataset_dir)
     if format == 'PyG':
         return load_pyg(name, dataset_dir)
     if format == 'OGB':

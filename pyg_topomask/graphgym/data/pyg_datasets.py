@@ -8,7 +8,17 @@ from pathlib import Path
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
-from torch_geometric.datasets import S3DIS, Amazon, GNNBenchmarkDataset, LRGBDataset, MalNetTiny, ModelNet, ShapeNet, TUDataset
+from torch_geometric.datasets import (
+    S3DIS,
+    Amazon,
+    GNNBenchmarkDataset,
+    LRGBDataset,
+    MalNetTiny,
+    ModelNet,
+    Planetoid,
+    ShapeNet,
+    TUDataset,
+)
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import set_dataset_attr
 from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
@@ -75,11 +85,15 @@ def _shares() -> list[float]:
     return shares
 
 
+def _folder(root: str, name: str) -> str:
+    # GraphGPS stores these in `<dir>/<format>`. A folder with the raw files directly in `<dir>` works too.
+    direct = Path(root).parent
+    return str(direct) if (direct / name / 'raw').is_dir() else root
+
+
 def _tu(root: str, name: str) -> InMemoryDataset:
     shares = _shares()
-    # GraphGPS stores these in `<dir>/TUDataset`. A folder with the raw files directly in `<dir>` works too.
-    direct = Path(root).parent
-    dataset = TUDataset(str(direct if (direct / name / 'raw').is_dir() else root), name, use_node_attr=True)
+    dataset = TUDataset(_folder(root, name), name, use_node_attr=True)
     for key, index in zip(SPLIT_KEYS, stratified(dataset._data.y, shares).values(), strict=True):
         set_dataset_attr(dataset, key, index, len(index))
     return dataset
@@ -100,6 +114,7 @@ def _modelnet(root: str, name: str) -> InMemoryDataset:
 
 #: Datasets by :obj:`dataset.format`, called with the folder and :obj:`dataset.name`.
 PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
+    'PyG-Planetoid': lambda root, name: Planetoid(_folder(root, name), name),
     'PyG-GNNBenchmarkDataset': lambda root, name: _in_three(lambda split: _benchmark(root, name, split)),
     'PyG-MalNetTiny': lambda root, name: _in_three(
         lambda split: MalNetTiny(root, split=split, pre_transform=LocalDegreeProfile())

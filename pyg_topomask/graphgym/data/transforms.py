@@ -21,6 +21,7 @@ from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.checks import check_whole
+from pyg_topomask.digests import steps_of
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
@@ -188,7 +189,7 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
         taken |= take(dataset, NODE_SPLIT_KEYS)
 
     def transformed() -> Any:
-        _check_mask(dataset, transform.transforms if isinstance(transform, Compose) else [transform])
+        _check_mask(dataset, steps_of(transform))
         return dataset.collate(list(_each_transformed(dataset, transform)))
 
     data, slices = cached(cache_file(dataset, transform), transformed)

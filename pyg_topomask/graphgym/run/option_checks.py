@@ -90,9 +90,7 @@ def check_options() -> None:
         raise ArgumentError('optim.clip_grad_norm_value', cfg.optim.clip_grad_norm_value, 'numbers above 0')
     check_choice(('argmax', 'argmin'), metric_agg=cfg.metric_agg)
     check_choice(('batch', 'graph'), **{'topomask.shard': cfg.topomask.shard})
-    for path in ('train.sampler', 'val.sampler'):
-        if option(path) not in SAMPLERS:
-            raise ArgumentError(str(path), repr(option(path)), ', '.join(SAMPLERS))
+    check_choice(SAMPLERS, **{path: option(path) for path in ('train.sampler', 'val.sampler')})
     lookup('model.type', cfg.model.type, register.network_dict)
     if cfg.model.type == 'TopoGPSModel':
         _, attention = split_layer_type(cfg.gt.layer_type)

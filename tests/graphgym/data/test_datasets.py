@@ -14,7 +14,7 @@ from torch_geometric.transforms import NormalizeFeatures
 from yacs.config import CfgNode
 
 from pyg_topomask.datasets import DigitsGrid
-from pyg_topomask.graphgym.data import datasets
+from pyg_topomask.graphgym.data import pyg_datasets
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.loaders import EpochSampler, create_loaders
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
@@ -99,7 +99,7 @@ def test_folder_of_planetoid(
     if direct:
         (tmp_path / 'Cora' / 'raw').mkdir(parents=True)
     asked: list[Any] = []
-    monkeypatch.setattr(datasets, 'Planetoid', lambda root, name: asked.append((Path(root), name)) or Graphs(1))
+    monkeypatch.setattr(pyg_datasets, 'Planetoid', lambda root, name: asked.append((Path(root), name)) or Graphs(1))
     load_dataset('PyG-Planetoid', 'Cora', str(tmp_path))
     assert asked == [(tmp_path if direct else tmp_path / 'Planetoid', 'Cora')]
 
