@@ -21,8 +21,8 @@ from pyg_topomask.transforms.grid import AddGridShape
 
 __all__ = ['run']
 
-#: Graphs of a batch by their number of nodes, a square.
-BATCHES = {25: 128, 100: 32, 400: 16}
+#: Graphs of a batch by their number of nodes, a square, and the nodes of one large tree.
+BATCHES, LARGE = {25: 128, 100: 32, 400: 16}, 10_000
 
 
 def run(quick: bool, folder: Path) -> None:
@@ -31,14 +31,15 @@ def run(quick: bool, folder: Path) -> None:
     rows = [
         row
         for kind, (make, masks, route) in KINDS.items()
-        for size, count in BATCHES.items()
-        for row in _rows(kind, [make(size) for _ in range(2 if quick else count)], masks, route, quick)
+        for size, count in (BATCHES | ({LARGE: 1} if make is _tree else {})).items()
+        for row in _rows(kind, [make(size) for _ in range(min(2, count) if quick else count)], masks, route, quick)
     ]
     note = (
         'A training step (forward and backward) of attention, 64 channels, 4 heads, one thread, on batches of random recursive '
-        'trees, of square grids, and of random graphs of degree 4, on a graph that was used before and on a new one: medians '
-        'of processor times, in turns. The route "auto" chooses blocks, in which each pair of nodes has its distance or '
-        'offset, where they cost less. They are prepared once per graph. The routes "features" and "edges" do not know them.'
+        'trees, of square grids, and of random graphs of degree 4, and on one large tree, on a graph that was used before and '
+        'on a new one: medians of processor times, in turns. The route "auto" chooses blocks, in which each pair of nodes has '
+        'its distance or offset, where they cost less. They are prepared once per graph. The routes "features" and "edges" do '
+        'not know them.'
     )
     write_table('distance_batches', 'Masks of distances and offsets, on batches of small graphs', note, rows, folder)
 
@@ -96,7 +97,7 @@ def _rows(
     ]
     return [
         {
-            'graphs': f'{len(graphs)} {kind}',
+            'graphs': f'{len(graphs)} {kind}' if len(graphs) > 1 else 'one tree',
             'nodes of each': graphs[0].num_nodes,
             'layer': name,
             **{

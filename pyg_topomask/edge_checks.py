@@ -13,7 +13,7 @@ INTEGERS = (torch.int32, torch.int64)
 
 def check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
     # Attention layers take edge_weight at the position of batch in GPS layers.
-    if weight.shape == (num_nodes,) and num_nodes > 1 and int(weight[0]) == 0 and bool((weight.diff() >= 0).all()):
+    if weight.shape == (num_nodes,) and num_nodes > 1 and int(weight[0]) == 0 and bool((weight.long().diff() >= 0).all()):
         raise ArgumentError(
             'edge_weight',
             f'whole numbers that ascend from 0, one for each of the {num_nodes} nodes, as in a batch vector',

@@ -312,7 +312,7 @@ class HeatKernelMask(DiffusionMask):
         return torch.tensor(KINDS.index(self.kind))
 
     def set_extra_state(self, state: Tensor) -> None:
-        kind = KINDS[int(state)]
+        kind = KINDS[round(float(state))]  # averages of equal states may be rounded
         if kind != self.kind:
             raise ArgumentError('kind', f'a state dictionary of kind={kind!r} for kind={self.kind!r}', 'equal kinds')
 

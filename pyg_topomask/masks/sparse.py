@@ -64,7 +64,12 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
         ValueError: If one of them has no entries.
     """
     if left.entries is None or right.entries is None:
-        raise ArgumentError('mask', f'the entrywise product of {left!r} and {right!r}', ENTRYWISE_PRODUCTS)
+        raise ArgumentError(
+            'mask',
+            f'the entrywise product of {left!r} and {right!r}',
+            ENTRYWISE_PRODUCTS,
+            'power series are not sparse if edge weights require gradients, nor on shards',
+        )
     entries = left.entries.intersection(right.entries)
 
     def tensors() -> tuple[Tensor, ...]:

@@ -319,7 +319,7 @@ class TreeMask(LogarithmicMask):
                 method = 'fft'
                 structure, plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
             else:
-                method = outside_transforms(choose_method)(state.forest, self.max_distance, self.method)
+                method = outside_transforms(choose_method)(state.forest, self.max_distance, state.length.device, self.method)
                 structure, plan = state.plan(method, partial(plan_distance, method=method))
             rings = 1 + min(state.diameter, self.max_distance)
             if method == 'fft':

@@ -46,8 +46,9 @@ class KMIPAttention(ExplicitAttention):
         head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
             (default: :obj:`"linear"`)
         backend (str): The search backend, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
-        similarity (str): The score (Sec. 7.2): :obj:`"dot"`; :obj:`"cosine"`, the cosine times the length of the query; or
-            :obj:`"distance"`, minus half of the squared distance. (default: :obj:`"dot"`)
+        similarity (str): The score (Sec. 7.2): :obj:`"dot"`; :obj:`"cosine"`, the cosine times the length of the query, which
+            the softmax does not divide by :math:`\sqrt{d}`; or :obj:`"distance"`, minus half of the squared distance.
+            (default: :obj:`"dot"`)
         k_start (int, optional): Start training with this :math:`k`, and change it geometrically to :obj:`k` within
             :obj:`k_steps` backward passes. Keys that are not among the best then learn too (Sec. 7.1). (default: :obj:`None`)
         k_steps (int): The length of this schedule in backward passes; each call of the layer counts. The state dictionary
@@ -275,7 +276,7 @@ class KMIPAttention(ExplicitAttention):
         return torch.tensor(self.step)
 
     def set_extra_state(self, state: Tensor) -> None:
-        self.step = int(state)
+        self.step = round(float(state))  # averages of states may be rounded
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, k={self.k})'

@@ -18,7 +18,8 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
 
     * :obj:`"dot"`: :math:`\mathbf{q}^{\top} \mathbf{k}`;
     * :obj:`"cosine"`: :math:`\sqrt{d} \, \mathbf{q}^{\top} \mathbf{k} / \|\mathbf{k}\|`: the order of keys is that of their
-      cosines with the query, whose norm, divided by the :math:`\sqrt{d}` of attention, is the temperature;
+      cosines with the query. Attention divides by :math:`\sqrt{d}`, so the softmax is that of :math:`\|\mathbf{q}\|` times
+      the cosines;
     * :obj:`"distance"`: :math:`-\frac{1}{2} \|\mathbf{q} - \mathbf{k}\|^2`, as :math:`(\mathbf{q}, -c)^{\top} (\mathbf{k},
       \frac{1}{2c} \|\mathbf{k}\|^2)`, about the mean of the keys of the graph, with a power of two :math:`c` of their size.
 

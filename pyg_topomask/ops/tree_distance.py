@@ -24,8 +24,10 @@ METHODS = ('auto', 'rings', 'fft')
 
 # The number of tensors after the trees that rings take. Those for machine code follow.
 _RINGS = 2
-# The cost of an entry of the histograms, in nodes of a ring.
-_ENTRY_COST = 5
+# The cost of an entry of the histograms, in nodes of a ring, without and with machine code.
+_ENTRY_COST, _ENTRY_COST_COMPILED = 5, 45
+# Sums over subtrees that machine code keeps at a time, one for each node and distance.
+_MOST_SUMS = 2**22
 # Up to this number of rings, histograms do not pay off, because each node is in several histograms.
 _FEW_RINGS = 16
 # The largest depth of a tree in units. Histograms are as wide as subtrees.
@@ -95,12 +97,13 @@ class TreeDistanceStructure(MaskStructure):
         return [*grads, *(_joined(grad_split, f.size(1), *split).sum_to_size(f.shape).to(f.dtype) for _ in learnable)]
 
 
-def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> str:
+def choose_method(forest: Forest, max_distance: int, device: torch.device, method: str = 'auto') -> str:
     r"""Returns the method for products with functions of the distance, by counting additions.
 
     Args:
         forest (Forest): The forest.
         max_distance (int): The distance :math:`L` beyond which the function is constant.
+        device (torch.device): The device of the products.
         method (str): The requested method. (default: :obj:`"auto"`)
 
     Returns:
@@ -113,7 +116,9 @@ def choose_method(forest: Forest, max_distance: int, method: str = 'auto') -> st
     num_rings = min(forest.diameter, max_distance)
     if num_rings <= _FEW_RINGS:
         return 'rings'
-    return 'rings' if num_rings * forest.num_nodes <= _ENTRY_COST * len(forest.histograms.member) else 'fft'
+    sums, entries = num_rings * forest.num_nodes, len(forest.histograms.member)
+    cost = _ENTRY_COST_COMPILED if uses_numba(device) and sums <= _MOST_SUMS else _ENTRY_COST
+    return 'rings' if sums <= cost * entries else 'fft'
 
 
 def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:

@@ -94,10 +94,6 @@ def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Ten
 class _TreeExp(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
-        if _is_compiled(x, plan):
-            from pyg_topomask.ops.compiled_tree import TreeFactors, apply
-
-            return apply(TreeFactors.of_exponent(plan[-2], plan[-1], a, length), x)
         return _exp_product(x, a, length, order, *plan)
 
     setup_context = staticmethod(keep_inputs)
@@ -111,45 +107,26 @@ class _TreeExp(LoopedFunction):
                 return _exp_product(x, a, length, order, *plan)
 
             return (*gradients(plain, grads, x, a, length), None) + (None,) * len(plan)
-        learn = any(ctx.needs_input_grad[1:3])
-        if _is_compiled(x, plan):
-            from pyg_topomask.ops.compiled_tree import TreeFactors, apply_backward
-
-            grad_x, crossing = apply_backward(TreeFactors.of_exponent(plan[-2], plan[-1], a, length), x, grads[0], learn)
-        else:
-            grad_x, crossing = _gradients(x, a, length, order, plan, grads[0], learn)
-        grad_a, grad_length = _of_exponent(crossing, a, length) if learn else (None, None)
+        ordered = length.index_select(0, order)
+        grad_inside, grad_product = _sweep(grads[0].index_select(0, order), a, ordered, plan)
+        grad_a = grad_length = None
+        if any(ctx.needs_input_grad[1:3]):
+            # An edge adds its length to the distances of the pairs that it separates: sums over the tree at its upper end,
+            # less what they have of the subtree below it.
+            inside, product = _sweep(x.index_select(0, order), a, ordered, plan)
+            decay, (parent, *_) = _decay(ordered, a).squeeze(-1), plan
+            crossing = (inside * grad_product.index_select(0, parent)).sum(-1)
+            crossing += (grad_inside * product.index_select(0, parent)).sum(-1)
+            crossing -= 2 * decay * (inside * grad_inside).sum(-1)
+            crossing = torch.empty_like(crossing).index_copy_(0, order, crossing * decay)
+            grad_a, grad_length = _of_exponent(crossing, a, length)
+        grad_x = torch.empty_like(x).index_copy_(0, order, grad_product)
         return (grad_x, grad_a, grad_length, None) + (None,) * len(plan)
-
-
-def _is_compiled(x: Tensor, plan: Sequence[Tensor]) -> bool:
-    return len(plan) > _ROUNDS and uses_numba(x.device)
 
 
 def _of_exponent(crossing: Tensor, a: Tensor, length: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns the gradients of :math:`a` and :math:`\ell` from those of their products, :obj:`[N, H]`."""
     return (length.to(crossing) @ crossing).to(a), (crossing @ a.to(crossing)).to(length)
-
-
-def _gradients(
-    x: Tensor, a: Tensor, length: Tensor, order: Tensor, plan: Sequence[Tensor], grad: Tensor, learn: bool
-) -> tuple[Tensor, Tensor]:
-    r"""Returns the gradients of :obj:`x`, and of :math:`a \ell` for each edge, :obj:`[N, H]`, which are wanted if
-    :obj:`learn`.
-    """
-    ordered = length.index_select(0, order)
-    grad_inside, grad_product = _sweep(grad.index_select(0, order), a, ordered, plan)
-    crossing = torch.zeros_like(x[..., 0])
-    if learn:
-        # An edge adds its length to the distances of the pairs that it separates: sums over the tree at its upper end,
-        # less what they have of the subtree below it.
-        inside, product = _sweep(x.index_select(0, order), a, ordered, plan)
-        decay, (parent, *_) = _decay(ordered, a).squeeze(-1), plan
-        terms = (inside * grad_product.index_select(0, parent)).sum(-1)
-        terms += (grad_inside * product.index_select(0, parent)).sum(-1)
-        terms -= 2 * decay * (inside * grad_inside).sum(-1)
-        crossing.index_copy_(0, order, terms * decay)
-    return torch.empty_like(x).index_copy_(0, order, grad_product), crossing
 
 
 def _decay(length: Tensor, a: Tensor) -> Tensor:

@@ -398,6 +398,12 @@ def test_state_dictionaries_of_another_kind_are_refused() -> None:
         HeatKernelMask(2, kind='adjacency').load_state_dict(state)
 
 
+def test_an_average_of_state_dictionaries_is_loaded() -> None:
+    mask = HeatKernelMask(kind='adjacency')
+    mask.load_state_dict({key: 0.9 * value + 0.1 * value for key, value in mask.state_dict().items()})
+    assert mask.kind == 'adjacency'
+
+
 @pytest.mark.parametrize('lam', [0.5, 4.0, 20.0])
 def test_rows_of_small_weight_have_the_error_of_the_docstring(lam: float) -> None:
     size, tolerance = 60, 1e-8

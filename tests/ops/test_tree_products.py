@@ -130,7 +130,7 @@ def test_half_precision_is_summed_in_float32() -> None:
 
 
 def choice(edges: Tensor, size: int, max_distance: int) -> str:
-    return choose_method(Forest.from_edges(edges, size), max_distance)
+    return choose_method(Forest.from_edges(edges, size), max_distance, CPU)
 
 
 def test_the_method_is_chosen_by_diameter() -> None:
@@ -142,4 +142,4 @@ def test_the_method_is_chosen_by_diameter() -> None:
 
 def test_unknown_methods_are_refused() -> None:
     with pytest.raises(ValueError, match=r"^method: got 'dense'; accepted: auto, "):
-        choose_method(Forest.from_edges(path(3), 3), 3, 'dense')
+        choose_method(Forest.from_edges(path(3), 3), 3, CPU, 'dense')
