@@ -26,6 +26,8 @@ VECTORS = '8d395281b0be'
 
 # Numbers of products that stay in cache, and of those of large trees; features of the latter; nodes of small trees together.
 _NEAR, _FAR, _FEATURES, _NODES = 2**14, 2**23, 4, 256
+# Sums over subtrees that are kept at a time.
+_MOST = 2**26
 # Columns of a plain product that go through the trees together.
 _COLUMNS = 64
 
@@ -343,6 +345,9 @@ def forward(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         k (torch.Tensor): Keys, :obj:`[N, H, m]`.
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
     """
+    parts = _parts_of_values(mask, v)
+    if len(parts) > 1:
+        return torch.cat([forward(mask, q, k, part) for part in parts], 2)
     total = v.new_empty(v.shape)
 
     def run(order: Array, part: tuple[Array, ...], head: int) -> None:
@@ -362,6 +367,12 @@ def backward(
 
     Arguments are those of :func:`forward`.
     """
+    parts = _parts_of_values(mask, v)
+    if len(parts) > 1:
+        pairs = zip(parts, upstream.split(parts[0].size(2), 2), strict=True)
+        results = [backward(mask, q, k, part, grad, learn) for part, grad in pairs]
+        of_q, of_k, of_v, of_mask = zip(*results, strict=True)
+        return torch.stack(of_q).sum(0), torch.stack(of_k).sum(0), torch.cat(of_v, 2), torch.stack(of_mask).sum(0)
     of_function = mask.f.size(1) > 0
     grads = [x.new_empty(x.shape) for x in (q, k, v)]
     crossing = torch.zeros(q.size(0), q.size(1), 1 if learn and not of_function else 0, dtype=torch.float64)
@@ -393,6 +404,12 @@ def apply_backward(mask: TreeFactors, x: Tensor, grad: Tensor, learn: bool) -> t
     ones, parts = x.new_ones(*x.shape[:2], 1), zip(x.split(_COLUMNS, 2), grad.split(_COLUMNS, 2), strict=True)
     results = [backward(mask, ones, ones, part, grad_part, learn)[2:] for part, grad_part in parts]
     return torch.cat([grad_x for grad_x, _ in results], 2), torch.stack([learned for _, learned in results]).sum(0)
+
+
+def _parts_of_values(mask: TreeFactors, v: Tensor) -> tuple[Tensor, ...]:
+    r"""Cuts the values so that the sums over subtrees fit in memory, one for each distance on long paths."""
+    sums = max(1, int(_layout(mask.above.numpy(), max(1, mask.f.size(1) - 1))[0][-1]))
+    return v.split(max(1, _MOST // sums), 2)
 
 
 class _Rows:

@@ -155,6 +155,18 @@ def test_attention_under_trees_is_that_of_the_plain_version(
         torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
 
 
+@pytest.mark.parametrize('name', TREES)
+def test_values_that_do_not_fit_in_memory_are_cut(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    mask, results = TREES[name]().double(), []
+    leaves = [torch.rand(61, 3, 9, dtype=torch.float64).requires_grad_() for _ in range(3)]
+    for most in (2**26, 100):
+        monkeypatch.setattr('pyg_topomask.ops.compiled_tree._MOST', most)
+        out = masked_linear_attention(*leaves, mask(trees('path', 40)), 'features')
+        results.append([out, *torch.autograd.grad(out.sin().sum(), [*leaves, *mask.parameters()])])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-9, atol=1e-10)
+
+
 @pytest.mark.parametrize('dropout', [0.0, 0.5])
 def test_softmax_is_that_of_the_plain_version(dropout: float, plain: Callable[[], None]) -> None:
     mask, results = GRFMask(3, positive=True).double(), []
