@@ -9,6 +9,8 @@ from pyg_topomask.checks import check_batch
 from pyg_topomask.errors import ArgumentError
 
 INTEGERS = (torch.int32, torch.int64)
+#: The data types of whole numbers that edge weights may have.
+WHOLE = (*INTEGERS, torch.uint8, torch.int8, torch.int16)
 
 
 def check_is_no_batch(weight: Tensor, num_nodes: int) -> None:

@@ -14,7 +14,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.checks import check_choice, check_whole, is_whole
-from pyg_topomask.edge_checks import check_edges, check_is_no_batch, checked_edges
+from pyg_topomask.edge_checks import WHOLE, check_edges, check_is_no_batch, checked_edges
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import row_and_col
 from pyg_topomask.forward_pass import ForwardPass
@@ -93,7 +93,7 @@ class Graph:
         num_graphs: int | None,
         data: Data | None,
     ) -> None:
-        if isinstance(edge_weight, Tensor) and not (edge_weight.is_floating_point() or edge_weight.is_complex()):
+        if isinstance(edge_weight, Tensor) and edge_weight.dtype in WHOLE:
             check_is_no_batch(edge_weight, num_nodes)
             edge_weight = edge_weight.to(torch.get_default_dtype())
         self._set_edges(edge_index, edge_weight, data)

@@ -19,7 +19,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from runner import run
 
 import pyg_topomask
-from pyg_topomask.graphgym.data import datasets
+from pyg_topomask.graphgym.data import pyg_datasets
 from pyg_topomask.runs.checkpoint import load_checkpoint
 
 CONFIG = str(Path(pyg_topomask.__file__).parent / 'configs' / 'cora.yaml')
@@ -35,7 +35,7 @@ def free_port() -> str:
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp('runner')
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(datasets, '_load_planetoid', None)  # which `run` replaces, and the context restores
+        patch.setattr(pyg_datasets, 'Planetoid', None)  # which `run` replaces, and the context restores
         run(CONFIG, path / 'one', '', 2)
         run(CONFIG, path / 'half', '', 1)
         shared = {'MASTER_ADDR': '127.0.0.1', 'MASTER_PORT': free_port(), 'WORLD_SIZE': '2', 'LOCAL_WORLD_SIZE': '2'}
