@@ -1,4 +1,4 @@
-r"""Where a process keeps its edges: in memory, or in files that it maps, whose pages the system drops where memory is short."""
+r"""Where a process keeps its edges: in memory, or in memory-mapped files, whose pages the system can evict."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def blocks_of_rows(degree: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 class Storage:
-    r"""Makes large tensors in memory, or in files of a folder, which end with the tensors.
+    r"""Makes large tensors in memory, or in files of a folder, which are deleted with the tensors.
 
     Args:
         folder (Path, optional): The folder, on a disk that all processes see; :obj:`None` stands for memory.

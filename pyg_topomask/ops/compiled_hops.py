@@ -13,7 +13,7 @@ from pyg_topomask.sparse_pattern import SparsePattern
 # The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
-# Nodes between the first and the last that are reached, for each that is reached, up to which bits put them in order.
+# Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
 _APART = 512
 # Hops after which the work for an edge is not estimated to grow further.
 _FEW = 10

@@ -88,8 +88,8 @@ def _stepper(terms: bool) -> Any:
     return step
 
 
-# alpha * B x + beta * y in the place of y; the one adds gamma * u, and the other adds gamma times the result to a total, and
-# writes the products with u, a vector.
+# Both write y = alpha * B x + beta * y. The first also adds gamma * u. The second also adds gamma * y to a total, and writes a
+# vector of products of y with u.
 _clenshaw_step, _term_step = _stepper(False), _stepper(True)
 
 

@@ -11,7 +11,7 @@ from pyg_topomask.ops.vectors import compiled, lowest_bit
 # The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
 VECTORS = '8d395281b0be'
 
-# Nodes between the first and the last that are met, for each that is met, up to which a bit for each puts them in order.
+# Nodes that are met are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
 _APART = 512
 
 
