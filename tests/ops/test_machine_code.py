@@ -17,6 +17,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, numba_backend
 from pyg_topomask.ops.topk.dispatch import topk_inner_product
+from pyg_topomask.transforms import AddSpanningForest
 from pyg_topomask.walks.features import PairLoads, blocks_of_sums
 
 pytest.importorskip('numba', reason='Numba is not installed')
@@ -151,6 +152,19 @@ def test_attention_under_trees_is_that_of_the_plain_version(
         product = mask(graph).matmul(leaves[2])
         inputs = [*leaves, *mask.parameters(), *([graph.edge_weight] if mask.kind == 'exp' else [])]
         results.append([out, product, *torch.autograd.grad(out.sin().sum() + product.cos().sum(), inputs)])
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize('kind', ['exp', 'distance'])
+def test_attention_under_several_forests_is_that_of_the_plain_version(kind: str, plain: Callable[[], None]) -> None:
+    data, results = AddSpanningForest(num_trees=3)(Data(edge_index=ring(30), num_nodes=30)), []
+    leaves = [torch.rand(30, 2, 5, dtype=torch.float64).requires_grad_() for _ in range(3)]
+    mask = TreeMask(2, kind).double()
+    for turn in (lambda: None, plain):
+        turn()
+        out = masked_linear_attention(*leaves, mask(data.clone()), 'features')
+        results.append([out, *torch.autograd.grad(out.sin().sum(), [*leaves, *mask.parameters()])])
     for actual, expected in zip(*results, strict=True):
         torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
 
