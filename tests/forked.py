@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import faulthandler
 import multiprocessing
 import os
 import runpy
+import signal
 import sys
 import tempfile
 import warnings
@@ -29,10 +31,16 @@ class Forked:
         self._process.start()
 
     def wait(self, timeout: float = 300) -> tuple[int | None, str, str]:
-        """Returns exit status, standard output and standard error; the status is None after the timeout."""
+        """Returns exit status, standard output and standard error.
+
+        After the timeout, the status is None and the error ends with the stack of each thread.
+        """
         self._process.join(timeout)
         status = self._process.exitcode
         if status is None:
+            assert self._process.pid is not None
+            os.kill(self._process.pid, signal.SIGUSR1)
+            self._process.join(1)
             self._process.kill()
             self._process.join()
         stdout, stderr = (path.read_text() if path.exists() else '' for path in self._streams)
@@ -45,6 +53,7 @@ def _run(arguments: tuple[str, ...], cwd: Path, variables: dict[str, str], strea
 
     for descriptor, path in enumerate(streams, start=1):
         os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), descriptor)
+    faulthandler.register(signal.SIGUSR1)
     os.environ.update(variables)
     os.chdir(cwd)
     warnings.simplefilter('ignore')

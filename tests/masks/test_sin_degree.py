@@ -192,6 +192,7 @@ for _ in range(2):
     optimizer.step()
 degree = torch.tensor([1, 2, 3, 4, 5, 6, 9])
 torch.save((layer.mask.seen, layer.mask.eval().centrality(degree).detach()), f'{sys.argv[1]}/{rank}.pt')
+del model  # if it outlived the group here, it would free the group with the GIL held, which can deadlock with gloo's threads
 dist.destroy_process_group()
 """
 
