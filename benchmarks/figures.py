@@ -44,6 +44,7 @@ class Lines:
 FIGURES: dict[str, Points | Lines] = {
     'asymmetric': Lines('nodes', 'forward + backward', 'method', 'graph'),
     'before_after': Points(('path',), 'before / after', relative=True),
+    'before_after_layers': Points(('layer',), 'prepared, before / after', 'graph', relative=True),
     'digits': Points(('gt.layer_type',), 'test accuracy'),
     'gkat_depth': Points(('model', 'layers'), 'validation accuracy'),
     'gkat_equal_time': Points(('model',), 'validation accuracy', 'task'),

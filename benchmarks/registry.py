@@ -43,7 +43,11 @@ BENCHMARKS = {
     'kernels_speed': Benchmark('kernels', 'time of masks as graph kernels', ('kernels_speed',), 'speed'),
     'asymmetric': Benchmark('asymmetric', 'asymmetric GRF attention compared with GATConv', ('asymmetric',)),
     'hot_paths': Benchmark('hot_paths', 'hot paths compared with plain versions of them', ('hot_paths',)),
-    'before_after': Benchmark('before_after', 'hot paths compared with those of an earlier commit', ('before_after',)),
+    'before_after': Benchmark(
+        'before_after',
+        'hot paths and layers compared with those of an earlier commit',
+        ('before_after', 'before_after_layers'),
+    ),
     'toeplitz': Benchmark('toeplitz', 'Toeplitz masks compared with dense masks and bare Fourier transforms', ('toeplitz',)),
     'tree': Benchmark('tree', 'tree masks compared with a sparse product, and as trees grow', ('tree', 'tree_distance')),
     'distance_batches': Benchmark(
