@@ -58,3 +58,20 @@ def test_costs(attention: str) -> None:
         else:
             cells.append(f'{span(used)} ({span(new)})')
     assert line == f'| {attention} | {" | ".join(cells)} |'
+
+
+def test_costs_in_the_readme() -> None:
+    text = ' '.join((ROOT / 'README.md').read_text(encoding='utf-8').split())
+    sentence = re.search(
+        r'`GRF`, `Hop` with 2 hops or `PowerSeries` of order 2 takes at most (\S+) times as long as one of `GATConv`.* Longer '
+        r'series and `HeatKernel` take up to (\S+) times as long on graphs of 400 nodes or more, and `Tree` up to (\S+) times',
+        text,
+    )
+    kinds = (
+        ('GRF', 'PowerSeries, order 2', *LAYERS['`Hop` with 2 hops']),
+        ('PowerSeries, order 4', *LAYERS['`HeatKernel` with tolerance 1e-3']),
+        LAYERS['`Tree`, on trees'],
+    )
+    short, long, trees = (max(used for layer, _, used, _ in measured() if layer in layers) for layers in kinds)
+    assert sentence is not None
+    assert sentence.groups() == (f'{short:.1f}', f'{long:.0f}', f'{trees:.0f}')
