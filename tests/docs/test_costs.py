@@ -63,8 +63,9 @@ def test_costs(attention: str) -> None:
 def test_costs_in_the_readme() -> None:
     text = ' '.join((ROOT / 'README.md').read_text(encoding='utf-8').split())
     sentence = re.search(
-        r'`GRF`, `Hop` with 2 hops or `PowerSeries` of order 2 takes at most (\S+) times as long as one of `GATConv`.* Longer '
-        r'series and `HeatKernel` take up to (\S+) times as long on graphs of 400 to 10,000 nodes, and `Tree` up to (\S+) times',
+        r'`GRF`, `Hop` with 2 hops or `PowerSeries` of order 2 takes at most (\S+) times as long as one of `GATConv`.* '
+        r'Longer series and `HeatKernel` take up to (\S+) times as long on graphs of 400 to 10,000 nodes, '
+        r'and `Tree` up to (\S+) times',
         text,
     )
     kinds = (
