@@ -207,19 +207,20 @@ class Processes:
 
     def sum(self, x: Tensor) -> Tensor:
         r"""Returns the sum over the processes, without a gradient."""
-        return self._reduce(x, dist.ReduceOp.SUM) if self.size > 1 else x.clone()
+        return self._reduce(x, dist.ReduceOp.SUM)
 
     def maximum(self, x: Tensor) -> Tensor:
         r"""Returns the maximum over the processes, without a gradient."""
-        return self._reduce(x, dist.ReduceOp.MAX) if self.size > 1 else x.clone()
+        return self._reduce(x, dist.ReduceOp.MAX)
 
     def minimum(self, x: Tensor) -> Tensor:
         r"""Returns the minimum over the processes, without a gradient."""
-        return self._reduce(x, dist.ReduceOp.MIN) if self.size > 1 else x.clone()
+        return self._reduce(x, dist.ReduceOp.MIN)
 
     def _reduce(self, x: Tensor, operation: Any) -> Tensor:
         x = x.detach().clone(memory_format=torch.contiguous_format)
-        self._wait(lambda: dist.all_reduce(x, operation, group=self.group, async_op=True), x.device)
+        if self.size > 1:
+            self._wait(lambda: dist.all_reduce(x, operation, group=self.group, async_op=True), x.device)
         self.bytes_sent += 2 * (self.size - 1) * x.numel() * x.element_size() // self.size
         return x
 
