@@ -81,7 +81,7 @@ ATTENTIONS: dict[str, tuple[str, Callable[[], Module]]] = {
 
 
 def run(quick: bool, folder: Path) -> None:
-    ladder = LADDER[:2] if quick else LADDER
+    ladder = LADDER[:1] if quick else LADDER
     path = folder / f'scale_runs{"_quick" if quick else ""}.json'
     settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE, 'budgets': BUDGETS}
 

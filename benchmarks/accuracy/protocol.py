@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from benchmarks.accuracy.networks import Setting
-from benchmarks.accuracy.plans import DEPTHS, KINDS, PLANS, VARIATIONS, WALKS
+from benchmarks.accuracy.plans import DEPTHS, KINDS, PLANS, VARIATIONS, WALKS, Plan
 from benchmarks.accuracy.store import Job, read_runs, run_missing
 from benchmarks.accuracy.tables import splits_of, write_depths, write_kinds, write_task, write_variations, write_walks
 from benchmarks.accuracy.tasks import TASKS
@@ -20,7 +20,7 @@ FEW_SPLITS = 5
 
 
 def run(quick: bool, folder: Path) -> None:
-    jobs = [*_jobs({name: tuple(plan.settings()) for name, plan in PLANS.items()}, quick)]
+    jobs = [*_jobs({name: tuple(plan.settings()) for name, plan in _plans(quick).items()}, quick)]
     if not quick:
         jobs += [job for family in (VARIATIONS, WALKS, KINDS, DEPTHS) for job in _jobs(family, quick, FEW_SPLITS)]
     run_missing(jobs, folder / RUNS)
@@ -38,6 +38,13 @@ def _jobs(settings: Mapping[str, Sequence[Setting]], quick: bool, most: int = 10
             yield from ((name, _shortened(setting, quick), split) for setting in of_task)
 
 
+def _plans(quick: bool) -> Mapping[str, Plan]:
+    r"""Returns the plan of each task. In a smoke run, each kind of model has one setting."""
+    if not quick:
+        return PLANS
+    return {name: Plan({kind: settings[:1] for kind, settings in plan.groups.items()}) for name, plan in PLANS.items()}
+
+
 def _shortened(setting: Setting, quick: bool) -> Setting:
     return setting._replace(epochs=1) if quick else setting
 
@@ -50,7 +57,7 @@ def write_tables(folder: Path, quick: bool = False) -> None:
         quick (bool): Whether the runs are those of one epoch. (default: :obj:`False`)
     """
     runs = read_runs(folder / RUNS)
-    for name, plan in PLANS.items():
+    for name, plan in _plans(quick).items():
         results = {setting: splits_of(runs, name, _shortened(setting, quick)) for setting in plan.settings()}
         if min(map(len, results.values())) > 1:
             write_task(name, TASKS[name], plan, results, folder)
