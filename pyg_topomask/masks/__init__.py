@@ -9,8 +9,10 @@ from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.masks.hop import HopMask
 from pyg_topomask.masks.hypercube import HypercubeMask
-from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask, low_rank_operator
+from pyg_topomask.masks.learned_features import LearnedFeaturesMask
+from pyg_topomask.masks.low_rank import LowRankMask, low_rank_operator
 from pyg_topomask.masks.modulation import convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks.packing import PackingMask
 from pyg_topomask.masks.padding import PaddingMask
 from pyg_topomask.masks.power_series import PowerSeriesMask
 from pyg_topomask.masks.rwgnk import RWGNKMask

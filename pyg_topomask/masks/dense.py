@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import Product
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.low_rank import GivenMask
+from pyg_topomask.masks.given import GivenMask
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 

@@ -1,18 +1,17 @@
-r"""Low-rank masks, and the mask of ones within each graph."""
+r"""Low-rank masks."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import LowRank, Product
-from pyg_topomask.checks import MAX_NODES, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.given import GivenMask, check_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
@@ -72,67 +71,6 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
     tensors = (left, right, graph.segments.index, graph.segments.ptr)
     product = Product(LowRankStructure(), tensors, cost=graph.num_nodes * left.size(-1))
     return MaskOperator(graph.segments, max(left.size(1), right.size(1)), product, LowRank(left, right))
-
-
-def check_entries(name: str, given: Tensor) -> None:
-    r"""Raises a :class:`ValueError` unless all entries of a given tensor are finite."""
-    if not given.is_meta and not bool(given.isfinite().all()):
-        at = (~given.isfinite()).nonzero()[0].tolist()
-        raise ArgumentError(name, f'{given[tuple(at)].item()} at {at}', 'finite numbers')
-
-
-class GivenMask(Mask):
-    r"""Base class of masks of given tensors. Those that are parameters are learned, and reset to what was given."""
-
-    def __init__(self, heads: int = 1) -> None:
-        super().__init__(heads)
-        self._initial: dict[str, Tensor] = {}
-
-    def _keep(self, name: str, given: Tensor) -> None:
-        check_entries(name, given)
-        if isinstance(given, torch.nn.Parameter):
-            self.register_parameter(name, given)
-            self._initial[name] = given.detach().clone()
-        else:
-            self.register_buffer(name, given.clone(memory_format=torch.contiguous_format))
-
-    @torch.no_grad()
-    def reset_parameters(self) -> None:
-        for name, initial in self._initial.items():
-            getattr(self, name).copy_(initial)
-
-
-class PackingMask(Mask):
-    r"""Unmasked linear attention within each graph of a batch, from `"From block-Toeplitz matrices to differential equations
-    on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
-
-    .. math::
-        M_{ij} = 1 \text{ if nodes } i \text{ and } j \text{ are in the same graph, else } 0
-
-    A product is a sum over each graph and takes :math:`O(N)`.
-
-    Args:
-        heads (int): The number of heads. (default: :obj:`1`)
-
-    Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes
-        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> PackingMask()(Data(num_nodes=2)).to_dense()
-        tensor([[[1., 1.],
-                 [1., 1.]]])
-    """
-
-    form = 'low_rank'
-
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
-        return None
-
-    def bind(self, graph: Graph, state: None) -> MaskOperator:
-        ones = torch.ones(1, 1, 1, device=graph.device).expand(graph.num_nodes, self.heads, 1)
-        return low_rank_operator(graph, ones, ones)
 
 
 class LowRankMask(GivenMask):
@@ -204,65 +142,3 @@ class LowRankMask(GivenMask):
                 '[N, r] and [N, heads, r] of rank r from 1',
             )
         return factor.expand(-1, self.heads, -1)
-
-
-class LearnedFeaturesMask(Mask):
-    r"""A mask of learned node features, :math:`\mathbf{M} = \Phi \Phi^{\top}` within each graph. It is the ablation "fully
-    learnable features" in `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (App. C.2, Table 3). The mask ignores edges. The features belong to positions in
-    the graph, so the nodes of all graphs must have the same fixed order, such as the pixels of images.
-
-    A product takes :math:`O(N \, \text{rank})`.
-
-    Args:
-        heads (int): The number of heads. (default: :obj:`1`)
-        num_nodes (int): The largest number of nodes of a graph. (default: :obj:`1`)
-        rank (int, optional): The number of features. (default: :obj:`num_nodes`, as in the paper)
-
-    Raises:
-        ValueError: If a number is below 1, or a graph has more nodes.
-
-    Shapes:
-        - **input:** graphs with at most :obj:`num_nodes` nodes each
-        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-        - **parameters:** :obj:`features` :math:`(\text{num\_nodes}, H, \text{rank})`
-
-    Example:
-        >>> from torch_geometric.data import Data
-        >>> LearnedFeaturesMask(heads=2, num_nodes=3)(Data(num_nodes=3)).to_dense().shape
-        torch.Size([2, 3, 3])
-    """
-
-    form = 'low_rank'
-
-    def __init__(self, heads: int = 1, num_nodes: int = 1, rank: int | None = None) -> None:
-        super().__init__(heads)
-        rank = num_nodes if rank is None else rank
-        check_whole(1, MAX_NODES, num_nodes=num_nodes)
-        check_size(rank=rank)
-        self.features = torch.nn.Parameter(torch.empty(num_nodes, heads, rank))
-        self.reset_parameters()
-
-    def reset_parameters(self) -> None:
-        # Entries of M start near 1, as in unmasked attention, with noise that distinguishes the features.
-        scale = self.features.size(-1) ** -0.5
-        torch.nn.init.normal_(self.features, mean=scale, std=0.1 * scale)
-
-    def settings(self) -> Hashable:
-        return type(self)
-
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
-        return graph.segments.position
-
-    def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
-        if graph.segments.largest > self.features.size(0):
-            raise ArgumentError(
-                'num_nodes',
-                f'{self.features.size(0)} for a graph of {graph.segments.largest} nodes',
-                'graphs with at most as many',
-            )
-        factor = self.features.index_select(0, state)
-        return low_rank_operator(graph, factor, factor)
-
-    def extra_repr(self) -> str:
-        return f'heads={self.heads}, num_nodes={self.features.size(0)}, rank={self.features.size(-1)}'

@@ -16,7 +16,7 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.low_rank import PackingMask
+from pyg_topomask.masks.packing import PackingMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.multi_head import check_heads, check_mask
