@@ -26,7 +26,8 @@ from pyg_topomask.options import options_of
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 from pyg_topomask.walks import WalkSettings
-from pyg_topomask.walks.features import PairLoads, WalkFeatures, count_pairs, estimate_pairs
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles

@@ -23,7 +23,8 @@ from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
 from pyg_topomask.options import options_of
 from pyg_topomask.segments import Segments
 from pyg_topomask.walks import WalkSettings
-from pyg_topomask.walks.features import WalkFeatures, blocks_of_sums
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.pairs import blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.walk import sample_ensembles
 

@@ -18,7 +18,7 @@ from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeri
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, numba_backend
 from pyg_topomask.ops.topk.dispatch import topk_inner_product
 from pyg_topomask.transforms import AddSpanningForest
-from pyg_topomask.walks.features import PairLoads, blocks_of_sums
+from pyg_topomask.walks.pairs import PairLoads, blocks_of_sums
 
 pytest.importorskip('numba', reason='Numba is not installed')
 
@@ -37,6 +37,7 @@ MODULES = [
         'ops.tree_distance',
         'ops.tree_exp',
         'walks.features',
+        'walks.pairs',
     )
 ]
 
@@ -210,7 +211,7 @@ def test_search_is_that_of_the_plain_version(num: int, kind: torch.dtype, plain:
 def test_meetings_are_those_of_the_plain_version(
     kinds: str, together: int, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr('pyg_topomask.walks.features._MEETINGS_COMPILED', together)
+    monkeypatch.setattr('pyg_topomask.walks.pairs._MEETINGS_COMPILED', together)
     graph = batch()
     state = GRFMask(1, independent_ensembles=kinds == 'ordered').prepare(graph)
     results = []

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 from oracles import as_numpy, confidence, edge_weights, explicit_walks, standard_scores, walk_loads, weight_matrix
+from sampled_features import load_matrices
 from scipy.stats import chi2
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -27,13 +28,6 @@ def visits(graph: Graph, settings: WalkSettings, uniform: Uniform) -> tuple[Tens
     return walk_from(transitions, settings, uniform, range(graph.num_nodes))
 
 
-def dense(walks: WalkFeatures) -> NDArray[np.float64]:
-    """P_l as matrices; entries must be distinct."""
-    loads = np.zeros((walks.max_walk_length + 1, walks.num_nodes, walks.num_nodes))
-    loads[walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()] = walks.load.numpy()
-    return loads
-
-
 def table(num_walkers: int, hops: int) -> tuple[Tensor, Callable[[int, Tensor], Tensor]]:
     numbers = torch.rand(hops + 1, num_walkers, dtype=torch.float64)
     return numbers, lambda step, walkers: numbers[step].index_select(0, walkers)
@@ -48,7 +42,7 @@ def assert_walks_match(data: Data, num_walks: int, p_halt: float, hops: int, nor
     expected = walk_loads(edges, factors, num_nodes, walks, survival)
     made = visits(Graph.from_data(data), WalkSettings(num_walks, p_halt, hops, normalization=normalization), uniform)
     actual = WalkFeatures.from_visits(*made, num_nodes, hops)
-    np.testing.assert_allclose(dense(actual), expected, rtol=1e-5, atol=1e-7)
+    np.testing.assert_allclose(load_matrices(actual), expected, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize('normalization', ['sym', 'rw', None])
@@ -94,7 +88,7 @@ def test_expected_loads_are_the_powers_of_the_weights(graph: Callable[[], Data],
     data, samples = graph(), []
     settings = WalkSettings(6, p_halt, 3, **changed)
     for seed in range(400):
-        samples.append(dense(sample_walks(Graph.from_data(data), settings, seed)))
+        samples.append(load_matrices(sample_walks(Graph.from_data(data), settings, seed)))
     weight = weight_matrix(data, 'sym')
     powers = np.stack([np.linalg.matrix_power(weight, length) for length in range(4)])
     assert np.abs(standard_scores(np.stack(samples), powers)).max() < confidence(42 * powers.size)
@@ -153,7 +147,7 @@ def test_every_walk_deposits_its_load_at_every_hop_it_makes(p_halt: float) -> No
     """With W = D^-1 A of an unweighted graph, a hop has the load 1 over the probability that walks are that long."""
     survival, walks = (1 - p_halt) ** np.arange(4), 8
     settings = WalkSettings(walks, p_halt, 3, normalization='rw')
-    loads = dense(sample_walks(Graph.from_data(small_graph()), settings, seed=0)).sum(2)
+    loads = load_matrices(sample_walks(Graph.from_data(small_graph()), settings, seed=0)).sum(2)
     counts = loads * survival[:, None] * walks
     np.testing.assert_allclose(counts, counts.round(), atol=1e-4)
     assert (np.diff(counts, axis=0) <= 1e-4).all()
@@ -172,12 +166,12 @@ def test_zero_weight_edges_are_walked_with_load_zero() -> None:
 @pytest.mark.parametrize('order', [[0, 1, 2, 3], [3, 1, 0, 2], [2, 2, 0]])
 def test_walks_of_a_graph_are_the_same_in_any_batch(order: list[int], sampler: str) -> None:
     graphs = uneven_graphs()
-    together = dense(walk(Batch.from_data_list([graphs[index] for index in order]), sampler=sampler))
+    together = load_matrices(walk(Batch.from_data_list([graphs[index] for index in order]), sampler=sampler))
     first = 0
     for index in order:
         size = graphs[index].num_nodes
         nodes = slice(first, first + size)
-        assert np.array_equal(together[:, nodes, nodes], dense(walk(graphs[index], sampler=sampler)))
+        assert np.array_equal(together[:, nodes, nodes], load_matrices(walk(graphs[index], sampler=sampler)))
         first += size
 
 
@@ -280,7 +274,7 @@ def test_unknown_backend_is_refused() -> None:
 def counted(data: Data, num_walks: int) -> NDArray[np.float64]:
     """How often each node is visited after the first hop, [N, N]."""
     settings = WalkSettings(num_walks, 0.0, 1, sampler='repelling', importance=False)
-    return dense(sample_walks(Graph.from_data(data), settings, seed=7))[1] * num_walks
+    return load_matrices(sample_walks(Graph.from_data(data), settings, seed=7))[1] * num_walks
 
 
 @pytest.mark.parametrize('num_walks', [2, 3, 5, 8, 11])
@@ -347,7 +341,7 @@ def test_antithetic_walks_vary_less_than_independent_ones() -> None:
     variance = {}
     for sampler in ('iid', 'antithetic', 'coupled', 'repelling', 'repelling_antithetic'):
         settings = WalkSettings(6, 0.5, 4, sampler=sampler)
-        loads = np.stack([dense(sample_walks(Graph.from_data(data), settings, seed)) for seed in range(600)])
+        loads = np.stack([load_matrices(sample_walks(Graph.from_data(data), settings, seed)) for seed in range(600)])
         variance[sampler] = loads.var(0).sum()
     assert variance['antithetic'] < variance['iid']
     assert variance['coupled'] < variance['iid']

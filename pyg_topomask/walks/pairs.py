@@ -1,0 +1,200 @@
+r"""Pairs of nodes whose walks meet: the entries of the masks of graph random features."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import pairwise, starmap
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+from numpy.typing import NDArray
+from torch import Tensor
+
+from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
+from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
+from pyg_topomask.segments import Segments
+from pyg_topomask.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
+from pyg_topomask.walks.combine_loads import combine_loads
+from pyg_topomask.walks.features import WalkFeatures
+
+# The number of meetings to sort at a time, which fits into the cache of a CPU and the memory of a GPU.
+_MEETINGS, _MEETINGS_GPU = 2**18, 2**26
+# The number of meetings per call of compiled code, which does not sort, and its largest number of combinations of hops.
+_MEETINGS_COMPILED, _KINDS = 2**22, 63
+
+
+class PairLoads:
+    r"""The entries of :math:`\hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}` as a linear function of the modulations:
+
+    .. math::
+        \hat{M}_{ij} = \sum_{l, l'} f_l f'_{l'} \sum_u P_{l,iu} P'_{l',ju}
+
+    The inner sums do not depend on parameters. They are computed once for all heads, layers and steps.
+
+    Args:
+        query (WalkFeatures): The loads :math:`P` of the queries' walks.
+        key (WalkFeatures): The loads :math:`P'` of the keys' walks.
+        dtype (torch.dtype): The data type of the computation. (default: :obj:`torch.float32`)
+        kinds (str): The pairs of hops :math:`(l, l')` to combine: :obj:`"ordered"` for none; :obj:`"unordered"` for
+            :math:`(l, l')` and :math:`(l', l)`, if queries and keys have the same modulation; :obj:`"sums"` for pairs with
+            equal sums, if the modulations are powers. (default: :obj:`"ordered"`)
+    """
+
+    def __init__(
+        self, query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype = torch.float32, kinds: str = 'ordered'
+    ) -> None:
+        kind = _kinds(query.max_walk_length, key.max_walk_length, kinds)
+        #: The hops of each kind, as indices into the products of both modulations.
+        self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
+        self._hops = self._hops.to(query.load.device)
+        compiled = self._hops.numel() <= _KINDS and uses_numba(query.load.device)
+        # Of sums there are few, and most pairs have loads of most of them.
+        meet: Callable[..., tuple[Tensor, ...]] = _meet_compiled if compiled else _meet
+        row, col, slot, of_load, load = meet(query, key, dtype, kind, kinds == 'sums')
+        # Computed immediately, because torch.compile may use the entries instead of the blocks later.
+        self.pattern = SparsePattern.from_sorted(row, col, query.num_nodes, query.num_nodes)
+        #: The loads, or those of all kinds of each pair, :obj:`[nnz, kinds]`.
+        self.loads: Tensor = load
+        self._loads = None if load.dim() == 2 else SparsePattern.from_sorted(slot, of_load, row.numel(), self._hops.numel())
+
+    def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
+        r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
+        outer = (query_modulation.unsqueeze(2) * key_modulation.unsqueeze(1)).flatten(1).index_select(1, self._hops)
+        return outer @ self.loads.t() if self._loads is None else combine_loads(self._loads, self.loads, outer)
+
+
+def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
+    r"""Returns the inner sums of :class:`PairLoads` for the sums :math:`l + l'` of hops, at all pairs of nodes of the same
+    graph, by row, :obj:`[2L + 1, num_pairs]`.
+
+    Args:
+        query (WalkFeatures): The loads of the queries' walks.
+        key (WalkFeatures): The loads of the keys' walks.
+        dtype (torch.dtype): The data type to compute in.
+        segments (Segments): The division of the nodes into graphs.
+    """
+    if uses_numba(query.load.device):
+        return _blocks_compiled(query, key, dtype, segments)
+    pairs = PairLoads(query, key, dtype, 'sums')
+    blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
+    return blocks.index_copy_(1, segments.pairs(pairs.pattern.row, pairs.pattern.col), pairs.loads.t())
+
+
+@torch.compiler.disable  # torch.compile would read the kernels as Python
+def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
+    from pyg_topomask.walks.compiled_pairs import add_blocks
+
+    hops = query.max_walk_length
+    out = np.zeros((2 * hops + 1, segments.num_pairs), torch.empty(0, dtype=dtype).numpy().dtype)
+    ptr, pairs = (array_of(x) for x in (segments.ptr, F.pad(segments.sizes.square().cumsum(0), (1, 0))))
+    tables: list[Array] = []
+    for walks in (query, key):
+        rowptr = F.pad(torch.bincount(walks.start, minlength=walks.num_nodes).cumsum(0), (1, 0))
+        tables += map(array_of, (rowptr, walks.start, walks.visited, walks.length, walks.load.to(dtype)))
+    in_blocks(lambda first, last: add_blocks(first, last, ptr, pairs, *tables, hops, out), pairs, 2 * hops + 1)
+    return torch.from_numpy(out)
+
+
+def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
+    r"""Returns the kind of a meeting, given the hops of the query's and the key's walk."""
+    hops, other = np.indices((query_hops + 1, key_hops + 1))
+    if kinds == 'sums':
+        return hops + other
+    if kinds == 'unordered':
+        hops, other = np.minimum(hops, other), np.maximum(hops, other)
+    return hops * (key_hops + 1) + other
+
+
+def _meet(
+    query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
+) -> tuple[Tensor, ...]:
+    r"""Returns the sorted rows and columns of pairs whose walks meet, and the pair, kind and load of each kind of meeting. With
+    :obj:`every`, the loads are those of all kinds, :obj:`[nnz, kinds]`.
+    """
+    num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
+    kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
+    # Every visit of a query's walk meets every visit of a key's walk to the same node.
+    by_node = stable_argsort(key.visited, num_nodes)
+    of_keys = [tensor.index_select(0, by_node) for tensor in (key.start.long() * size, key.length, key.load.to(dtype))]
+    visits = torch.bincount(key.visited, minlength=num_nodes)
+    first, meetings = visits.cumsum(0) - visits, visits[query.visited]
+
+    def meet(chunk: slice) -> tuple[Tensor, Tensor]:
+        r"""Returns sorted codes of both starts and both numbers of hops, and the summed loads of these meetings."""
+        number = meetings[chunk]
+        total = int(number.sum())
+        skipped = first[query.visited[chunk]] - (number.cumsum(0) - number)
+        start = query.start[chunk].long() * (num_nodes * size)
+        skipped, code, hops, load = (
+            tensor.repeat_interleave(number, output_size=total)
+            for tensor in (skipped, start, query.length[chunk], query.load[chunk].to(dtype))
+        )
+        other = skipped.add_(torch.arange(total, device=skipped.device))
+        other_start, other_hops, other_load = (tensor.index_select(0, other) for tensor in of_keys)
+        code += other_start + kind_of_hops[hops * width + other_hops]
+        order = stable_argsort(code)
+        code, group = torch.unique_consecutive(code.index_select(0, order), return_inverse=True)
+        load *= other_load
+        return code, load.new_zeros(code.numel()).index_add_(0, group, load.index_select(0, order))
+
+    codes, loads = zip(*map(meet, _chunks(query.start, meetings)), strict=True)
+    pair, combination = _divide(torch.cat(codes), size)
+    pair, slot = torch.unique_consecutive(pair, return_inverse=True)
+    load = torch.cat(loads)
+    if every:
+        load = load.new_zeros(pair.numel(), size).index_put((slot, combination), load)
+    return *_divide(pair, num_nodes), slot, combination, load
+
+
+@torch.compiler.disable
+def _meet_compiled(
+    query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
+) -> tuple[Tensor, ...]:
+    from pyg_topomask.walks.compiled_pairs import meet
+
+    size = query.num_nodes
+    by_node = stable_argsort(key.visited, size)
+    arrays = [tensor.numpy() for tensor in (query.visited, query.length, query.load.to(dtype))]
+    of_keys = [tensor.index_select(0, by_node).numpy() for tensor in (key.start, key.length, key.load.to(dtype))]
+    rowptr, pointers = (F.pad(torch.bincount(x, minlength=size).cumsum(0), (1, 0)) for x in (query.start, key.visited))
+    total = F.pad(pointers.diff()[query.visited].cumsum(0), (1, 0))[rowptr]
+    chunks = torch.div(total[1:], _MEETINGS_COMPILED, rounding_mode='floor')
+    bounds = [0, *((chunks.diff() > 0).nonzero().squeeze(1) + 1).tolist(), size]
+    tables = rowptr.numpy(), tuple(arrays), pointers.numpy(), tuple(of_keys), kind
+    parts = [meet(range(*bound), *tables, every) for bound in pairwise(bounds)]
+    row, col, *counted, load = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+    if every:
+        return row, col, row, col, load.view(row.numel(), int(kind.max()) + 1)
+    count, combination = counted
+    slot = torch.arange(row.numel(), dtype=torch.int32).repeat_interleave(count, output_size=load.numel())
+    return row, col, slot, combination, load
+
+
+def _chunks(start: Tensor, meetings: Tensor) -> list[slice]:
+    r"""Splits visits, sorted by start, into chunks with about equal numbers of meetings. Visits of a start stay together."""
+    ends = F.pad(start.diff().nonzero().squeeze(1) + 1, (0, 1), value=start.numel())
+    limit = _MEETINGS if start.device.type == 'cpu' else _MEETINGS_GPU
+    chunk = torch.div(F.pad(meetings.cumsum(0), (1, 0))[ends], limit, rounding_mode='floor')
+    bounds = [0, *ends[F.pad(chunk.diff() > 0, (0, 1), value=True)].tolist()]
+    return list(starmap(slice, pairwise(bounds)))
+
+
+def _divide(code: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    quotient = torch.div(code, max(size, 1), rounding_mode='floor')
+    return quotient, code - quotient * size
+
+
+def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
+    r"""Returns the number of pairs of features that meet at a node, an upper bound on the entries of :class:`PairLoads`."""
+    return int_or_symint((query.visitors * key.visitors).sum())
+
+
+@torch.compiler.disable  # torch.compile would read SciPy as Python
+@outside_transforms
+def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
+    r"""Estimates the number of entries of :class:`PairLoads` from a sample of rows. On a GPU, returns :func:`count_pairs`."""
+    size = query.num_nodes
+    if size == 0 or query.load.device.type != 'cpu' or is_exporting():
+        return count_pairs(query, key)
+    return estimate_entries(query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T, size)
