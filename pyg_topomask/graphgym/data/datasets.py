@@ -18,7 +18,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, layer_option, named_attentions
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
+from pyg_topomask.graphgym.names.configured_attention import layer_option, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.graphgym.names.models import MODELS
 from pyg_topomask.transforms import AddGraphRandomFeatures

@@ -26,16 +26,10 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
-from pyg_topomask.graphgym.names.attentions import (
-    ATTENTIONS,
-    attention_options,
-    build_configured_attention,
-    configured_attention,
-    configured_tree,
-    named_attentions,
-)
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
+from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, configured_attention, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
-from pyg_topomask.graphgym.names.masks import MASKS, first_options
+from pyg_topomask.graphgym.names.masks import MASKS, configured_tree, first_options
 from pyg_topomask.masks import GRFMask, Mask, RWGNKMask
 from pyg_topomask.masks.base import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures

@@ -16,7 +16,8 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_attention, configured_options
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
+from pyg_topomask.graphgym.names.configured_attention import build_attention, configured_options
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 
 

@@ -31,7 +31,8 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.inspect.mask import mean_or_zero
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS
+from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, layer_option
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint

@@ -1,23 +1,18 @@
-r"""The global attentions after the '+' in :obj:`gt.layer_type`."""
+r"""The names of attentions after the '+' in :obj:`gt.layer_type`, and their options."""
 
 from __future__ import annotations
 
 import inspect
-import re
-from collections.abc import Callable, Mapping, Sequence
-from functools import reduce
+from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
-from yacs.config import CfgNode
 
 from pyg_topomask import masks, nn
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.lookup import lookup, named_options
-from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, read_tree
-from pyg_topomask.nn.multi_head import check_heads
+from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, configured_tree
 
 
 def _under(mask: type[masks.Mask]) -> Callable[..., nn.MaskedLinearAttention]:
@@ -48,16 +43,6 @@ def masked_attention(
     r"""Linear attention with the composed mask of topomask.mask, or else of the option mask, a line of YAML."""
     composed = build_mask(configured_tree(mask), heads)
     return nn.MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
-
-
-def configured_tree(mask: str | None) -> Any:
-    r"""Returns the description of the mask of the attention :obj:`Masked`: its option :obj:`mask`, or else
-    :obj:`cfg.topomask.mask`.
-
-    Args:
-        mask (str, optional): The option, a line of YAML.
-    """
-    return cfg.topomask.mask if mask is None else read_tree(mask)
 
 
 def expander_attention(
@@ -120,9 +105,6 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
     'Transformer': ('multihead', 'Softmax attention between all nodes of a graph, quadratic; a baseline.'),
     'Performer': ('performer', "PyG's linear attention, without a mask; a baseline."),
 }
-
-#: Models of this package, of GraphGPS and of Exphormer that read an attention from :obj:`gt.layer_type`.
-GPS_MODELS = ('TopoGPSModel', 'GPSModel', 'MultiModel', 'SingleModel')
 
 #: Options of :obj:`cfg.topomask` that are not groups of an attention.
 GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'progress', 'redraw_period', 'shard', 'svd', 'transforms')
@@ -220,134 +202,20 @@ def _kinds(name: str, option: str) -> list[str]:
     return [kind.strip().rpartition('.')[2].partition('[')[0] for kind in text.split('|')]
 
 
-def _argument(name: str, option: str, value: Any) -> Any:
-    r"""Converts the value of an option for the attention: a list becomes a tensor if the attention accepts tensors."""
+def option_value(name: str, option: str, value: Any) -> Any:
+    r"""Converts the value of an option for the attention: a list becomes a tensor if the attention accepts tensors.
+
+    Args:
+        name (str): The attention.
+        option (str): The option.
+        value (Any): Its value in the configuration.
+
+    Raises:
+        ValueError: If the list is none of numbers.
+    """
     if not isinstance(value, (list, tuple)) or 'Tensor' not in _kinds(name, option):
         return value
     try:
         return torch.tensor(value)
     except (TypeError, ValueError) as error:
         raise ArgumentError(f'topomask.{name}.{option}', repr(value), 'lists of numbers') from error
-
-
-def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) -> Module:
-    r"""Builds the attention :obj:`name` with the options of :obj:`cfg.topomask.<name>`.
-
-    Args:
-        name (str): A key of :obj:`ATTENTIONS`.
-        channels (int): Size of each node's features.
-        heads (int): Number of heads.
-        dropout (float, optional): Dropout probability of the attention coefficients if the attention computes them, or else
-            of its output. (default: :obj:`0.0`)
-    """
-    build = lookup('attention', name, ATTENTIONS)
-    dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
-    options = {option: _argument(name, option, value) for option, value in cfg.topomask[name].items()}
-    with named_options(f'topomask.{name}', **_options_of_model(dropouts[:1])):
-        return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
-
-
-def configured_options(name: str) -> dict[str, Any]:
-    r"""Returns the options of an attention in the configuration by their paths, as plain values.
-
-    Args:
-        name (str): A key of :obj:`ATTENTIONS`.
-    """
-    groups = [f'topomask.{name}', *{'Masked': ['topomask.mask'], 'SparseAttention': ['gt.sparse']}.get(name, [])]
-    nodes = {group: reduce(CfgNode.__getitem__, group.split('.'), cfg) for group in groups}
-    return {f'{group}.{key}': _plain(value) for group, node in nodes.items() for key, value in node.items()}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return {key: _plain(each) for key, each in value.items()}
-    return [_plain(each) for each in value] if isinstance(value, (list, tuple)) else value
-
-
-def _options_of_model(dropouts: Sequence[str] = ()) -> dict[str, str]:
-    r"""Returns the options of the configured model that decide arguments of its attentions, by these arguments."""
-    if cfg.model.type == 'gnn':
-        return {'heads': 'gnn.att_heads', 'channels': 'gnn.dim_inner', 'out_channels': 'gnn.dim_inner'}
-    sizes = {'heads': 'gt.n_heads', 'channels': 'gt.dim_hidden', 'out_channels': 'gt.dim_hidden'}
-    return sizes | dict.fromkeys(dropouts, 'gt.attn_dropout')
-
-
-def check_attention(name: str) -> None:
-    r"""Raises a :class:`ValueError` that lists all attentions if the name is unknown."""
-    lookup("gt.layer_type, after '+'", name, ATTENTIONS, ATTN_TYPES)
-
-
-def layer_option() -> tuple[str, str]:
-    r"""Returns the option that names the layers of the configured model, and its value. It is :obj:`model.type` for all models
-    that do not name them."""
-    if cfg.model.type == 'gnn':
-        return 'gnn.layer_type', cfg.gnn.layer_type
-    if cfg.model.type in GPS_MODELS:
-        return 'gt.layer_type', cfg.gt.layer_type
-    return 'model.type', cfg.model.type
-
-
-def configured_attention() -> str:
-    r"""Returns the name of the attention in the layers of the configured model: the part after the '+' in
-    :obj:`gt.layer_type`, the name in the layer :obj:`<name>_attention` for :obj:`model.type: gnn`, or :obj:`"None"` for other
-    layers and models."""
-    option, value = layer_option()
-    if option == 'gt.layer_type':
-        return value.rpartition('+')[2]
-    return next((name for name in ATTENTIONS if value == f'{name.lower()}_attention'), 'None')
-
-
-def named_attentions() -> set[str]:
-    r"""Returns the names of all attentions in the layers of the configured model, possibly with names of local layers."""
-    option, value = layer_option()
-    # Forks of GraphGPS sum any number of attentions.
-    return set(re.split(r'\+|__', value)) if option == 'gt.layer_type' else {configured_attention()}
-
-
-def channels_per_head(channels: int, heads: int) -> int:
-    r"""Returns the channels per head, and checks that the heads divide the channels.
-
-    Args:
-        channels (int): Size of each node's features.
-        heads (int): Number of heads.
-    """
-    with named_options('gt', **_options_of_model()):
-        check_heads(heads, channels)
-    return channels // heads
-
-
-def build_configured_attention() -> Module | None:
-    r"""Returns the attention in the layers of the configured model, or :obj:`None` if it is not from this package.
-
-    Raises:
-        ValueError: If the name is unknown, or an option out of its range.
-    """
-    option, _ = layer_option()
-    if option == 'model.type':
-        return None
-    name = configured_attention()
-    check_attention(name)
-    plain = option == 'gnn.layer_type'
-    channels, heads = (cfg.gnn.dim_inner, cfg.gnn.att_heads) if plain else (cfg.gt.dim_hidden, cfg.gt.n_heads)
-    return build_attention(name, channels, heads) if name in ATTENTIONS else None
-
-
-def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:
-    r"""Returns the keyword arguments of :class:`~pyg_topomask.nn.TopoGPSConv` for the attention :obj:`name`.
-
-    Args:
-        name (str): A key of :obj:`ATTENTIONS` or :obj:`ATTN_TYPES`.
-        channels (int): Size of each node's features.
-        heads (int): Number of heads.
-        dropout (float): Dropout probability in the attention.
-
-    Raises:
-        ValueError: If the name is unknown, or the heads do not divide the channels.
-    """
-    check_attention(name)
-    if name in ATTENTIONS:
-        return {'attn_type': None, 'attn': build_attention(name, channels, heads, dropout)}
-    attn_type, _ = ATTN_TYPES[name]
-    if attn_type is not None:
-        channels_per_head(channels, heads)
-    return {'attn_type': attn_type, 'attn_kwargs': {} if attn_type is None else {'dropout': dropout}}

@@ -10,6 +10,7 @@ from operator import add, mul
 from typing import Any
 
 import yaml  # type: ignore[import-untyped]
+from torch_geometric.graphgym.config import cfg
 
 import pyg_topomask.masks
 from pyg_topomask.checks import is_number
@@ -113,6 +114,16 @@ def first_options(tree: Any, name: str) -> dict[str, Any]:
         return decoded(tree[name])
     subtrees = tree.values() if isinstance(tree, Mapping) else tree if isinstance(tree, list) else ()
     return next(filter(None, (first_options(subtree, name) for subtree in subtrees)), {})
+
+
+def configured_tree(mask: str | None) -> Any:
+    r"""Returns the description of the mask of the attention :obj:`Masked`: its option :obj:`mask`, or else
+    :obj:`cfg.topomask.mask`.
+
+    Args:
+        mask (str, optional): The option, a line of YAML.
+    """
+    return cfg.topomask.mask if mask is None else read_tree(mask)
 
 
 def read_tree(text: str) -> Any:

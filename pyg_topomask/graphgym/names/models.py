@@ -15,10 +15,9 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask.checks import is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym.names.attentions import configured_tree
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder
 from pyg_topomask.graphgym.names.lookup import construct, decoded
-from pyg_topomask.graphgym.names.masks import build_mask
+from pyg_topomask.graphgym.names.masks import build_mask, configured_tree
 from pyg_topomask.masks import ExpanderMask, GRFMask, Mask, RWGNKMask
 from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
 

@@ -17,7 +17,7 @@ from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
-from pyg_topomask.graphgym.names.attentions import gps_attention_kwargs
+from pyg_topomask.graphgym.names.configured_attention import gps_attention_kwargs
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.graphgym.run.metrics import METRICS

@@ -19,7 +19,7 @@ from pyg_topomask.datasets.moving_digits import moving_digits
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym import train
 from pyg_topomask.graphgym.configuration import load_config
-from pyg_topomask.graphgym.names.attentions import GPS_MODELS
+from pyg_topomask.graphgym.names.configured_attention import GPS_MODELS
 from pyg_topomask.graphgym.names.masks import MASKS
 from pyg_topomask.graphgym.names.models import MODELS
 from pyg_topomask.masks import GRFMask
