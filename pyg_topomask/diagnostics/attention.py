@@ -13,7 +13,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.sparse_pattern import stable_argsort
 
-# The size of a block of scores or gathered values.
+# The size of a chunk of scores or gathered values.
 _BUDGET = 2**24
 
 
@@ -111,7 +111,7 @@ def cumulative_full_attention(
     _check_vectors(q, k, k)
     _check_numbers(ks)
     total = q.new_zeros(len(ks), q.size(1), dtype=torch.float64)
-    for _, scores in _blocks(q, k, batch, scale, width=1):
+    for _, scores in _score_chunks(q, k, batch, scale, width=1):
         cumulated = scores.softmax(-1).sort(dim=-1, descending=True).values.double().cumsum(-1)
         total += torch.stack([cumulated[..., min(number, scores.size(-1)) - 1].sum(-1) for number in ks])
     return (total / max(q.size(0), 1)).to(q.dtype)
@@ -147,7 +147,7 @@ def distance_to_full_attention(
     _check_numbers(ks)
     total = q.new_zeros(len(ks), q.size(1), dtype=torch.float64)
     widest = min(max(ks), q.size(0))
-    for keys, scores in _blocks(q, k, batch, scale, width=max(1, widest * v.size(2))):
+    for keys, scores in _score_chunks(q, k, batch, scale, width=max(1, widest * v.size(2))):
         values = v[keys].transpose(0, 1)  # [H, keys, d_v]
         full = scores.softmax(-1) @ values
         best, place = scores.topk(min(widest, scores.size(-1)), dim=-1)
@@ -160,8 +160,10 @@ def distance_to_full_attention(
     return (total / max(q.size(0), 1)).to(q.dtype)
 
 
-def _blocks(q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, width: int) -> Iterator[tuple[slice, Tensor]]:
-    r"""Yields the nodes of a graph and the scores of a block of rows against all nodes, :obj:`[H, rows, nodes]`. The block size
+def _score_chunks(
+    q: Tensor, k: Tensor, batch: Tensor | None, scale: float | None, width: int
+) -> Iterator[tuple[slice, Tensor]]:
+    r"""Yields the nodes of a graph and the scores of a chunk of rows against all nodes, :obj:`[H, rows, nodes]`. The chunk size
     keeps the memory, at least :obj:`width` numbers per row and head, within the budget.
     """
     num_nodes, heads, dim = q.shape

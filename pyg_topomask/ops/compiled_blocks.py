@@ -8,7 +8,7 @@ from numba import njit
 from torch import Tensor
 
 from pyg_topomask.ops.normalize import with_ones
-from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks
+from pyg_topomask.ops.numba_backend import Array, array_of, in_chunks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply, multiply_add
 
 # The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
@@ -184,7 +184,7 @@ def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, 
     arrays, pairs = tuple(map(array_of, (q, k, v, coefficients, *_split(terms, q), out, total, size))), _pairs(ptr)
     sizes = (q.size(1), q.size(2), v.size(2), *coefficients.shape, _TILE)
     work = q.size(1) * (q.size(2) + v.size(2) + terms.size(0))
-    in_blocks(lambda first, last: _forward(first, last, array_of(ptr), pairs, *arrays, *sizes), pairs, work)
+    in_chunks(lambda first, last: _forward(first, last, array_of(ptr), pairs, *arrays, *sizes), pairs, work)
     return out, total, size
 
 
@@ -205,7 +205,7 @@ def backward(
         totals.append(total)
         _backward(first, last, array_of(ptr), pairs, *arrays, array_of(total), *sizes)
 
-    in_blocks(run, pairs, 2 * q.size(1) * (q.size(2) + v.size(2) + terms.size(0)))
+    in_chunks(run, pairs, 2 * q.size(1) * (q.size(2) + v.size(2) + terms.size(0)))
     return [*grads, torch.stack(totals).sum(0)] if learned else grads
 
 

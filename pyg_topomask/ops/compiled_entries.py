@@ -21,7 +21,7 @@ from pyg_topomask.ops.entry_sums import (
     softmax_backward_rows,
     softmax_rows,
 )
-from pyg_topomask.ops.numba_backend import ALONE, Array, array_of, in_blocks, in_threads
+from pyg_topomask.ops.numba_backend import ALONE, Array, array_of, in_chunks, in_threads
 from pyg_topomask.sparse_pattern import SparsePattern
 
 # Entries of all heads in graphs that the backward pass takes together: two numbers for each stay in cache.
@@ -48,7 +48,7 @@ def forward(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tenso
     def run(first: int, last: int) -> None:
         forward_rows(first, last, most, *arrays[:4], rowptr, col, *arrays[4:], *sizes)
 
-    in_blocks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)), 0, pattern.num_rows)
+    in_chunks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)), 0, pattern.num_rows)
     return out, inverse
 
 
@@ -124,8 +124,8 @@ def _backward(
         def columns(first: int, last: int) -> None:
             backward_columns(first, last, base, query, rowptr_t, col_t, perm_t, upstream, pairs, grad_k, grad_v, *sizes)
 
-        in_blocks(rows, rowptr, 2 * work, first, last)
-        in_blocks(columns, rowptr_t, work, first, last)
+        in_chunks(rows, rowptr, 2 * work, first, last)
+        in_chunks(columns, rowptr_t, work, first, last)
 
     small = []
     for part in parts:  # threads share a large one, and take the small ones in turn
@@ -162,7 +162,7 @@ def softmax_forward(
     def run(first: int, last: int) -> None:
         softmax_rows(first, last, most, *arrays, ones, rowptr, col, array_of(out), array_of(alpha), *sizes)
 
-    in_blocks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)))
+    in_chunks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)))
     return out, alpha
 
 
@@ -195,8 +195,8 @@ def softmax_backward(
         backward_columns(first, last, 0, query, rowptr_t, col_t, perm_t, arrays[2], both, grad_k, grad_v, *sizes)
 
     work = q.size(1) * (q.size(2) + v.size(2))
-    in_blocks(rows, rowptr, work)
-    in_blocks(columns, rowptr_t, work)
+    in_chunks(rows, rowptr, work)
+    in_chunks(columns, rowptr_t, work)
     return grads, pairs[:, 1]
 
 

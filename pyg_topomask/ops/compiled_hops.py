@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.numba_backend import array_of, in_blocks
+from pyg_topomask.ops.numba_backend import array_of, in_chunks
 from pyg_topomask.ops.vectors import compiled, lowest_bit
 from pyg_topomask.sparse_pattern import SparsePattern
 
@@ -79,7 +79,7 @@ def count_pairs_within(pattern: SparsePattern, max_hops: int) -> Tensor:
     r"""Returns the number of nodes within :obj:`max_hops` edges of each node, :obj:`[N]`."""
     counts = torch.empty(pattern.num_rows, dtype=torch.long)
     rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, array_of(counts))
-    in_blocks(lambda first, last: _count(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
+    in_chunks(lambda first, last: _count(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
     return counts
 
 
@@ -94,5 +94,5 @@ def list_pairs_within(pattern: SparsePattern, max_hops: int, counts: Tensor) -> 
     ends = counts.cumsum(0)
     visited, length = (pattern.col.new_empty(int(counts.sum())) for _ in range(2))
     rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, *map(array_of, (ends, visited, length)))
-    in_blocks(lambda first, last: _list(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
+    in_chunks(lambda first, last: _list(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
     return visited, length

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.ops.normalize import with_ones
-from pyg_topomask.ops.numba_backend import array_of, in_blocks
+from pyg_topomask.ops.numba_backend import array_of, in_chunks
 from pyg_topomask.ops.vectors import compiled, dot_rows, multiply
 
 # Nodes of a block in sums over nodes. The rounding errors of one long sum would add up.
@@ -146,7 +146,7 @@ def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, factors: Sequence[Tens
     left, right = factors or (q.new_empty(0),) * 2
     arrays = tuple(map(array_of, (ptr, q, k, values, left, right, total, size)))
     sizes = _sizes(q, values, factors)
-    in_blocks(lambda first, last: _forward(first, last, *arrays, *sizes), arrays[0], _work(*sizes))
+    in_chunks(lambda first, last: _forward(first, last, *arrays, *sizes), arrays[0], _work(*sizes))
     return total, size
 
 
@@ -159,7 +159,7 @@ def backward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, factors: Sequence[Ten
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v, left, right)]
     arrays = tuple(map(array_of, (ptr, q, k, values, left, right, upstream, *grads)))
     sizes = _sizes(q, values, factors)
-    in_blocks(lambda first, last: _backward(first, last, *arrays, *sizes), arrays[0], 3 * _work(*sizes))
+    in_chunks(lambda first, last: _backward(first, last, *arrays, *sizes), arrays[0], 3 * _work(*sizes))
     return grads if factors else grads[:3]
 
 

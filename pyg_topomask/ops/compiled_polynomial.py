@@ -17,7 +17,7 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.ops.compiled_entries import closed_ends
-from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, in_threads
+from pyg_topomask.ops.numba_backend import Array, array_of, in_chunks, in_threads
 from pyg_topomask.ops.vectors import Writer, compiled, dot_rows, index, multiply, multiply_add
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
@@ -233,7 +233,7 @@ def blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, se
         _blocks(first, last, ptr, pairs, *matrix, of_basis, terms, method == 'chebyshev', width, entries)
 
     if terms > 0:
-        in_blocks(run, pairs, terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
+        in_chunks(run, pairs, terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
     return out
 
 

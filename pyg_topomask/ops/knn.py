@@ -62,7 +62,7 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
         tree = (count > _SMALL) & (pos.device.type == 'cpu')
         small = (~tree & (count > 1)).nonzero().squeeze(1)
         for width, places in by_width(count[small]):
-            _search_blocks(pos, first[small[places]], count[small[places]], width, neighbor)
+            _search_pairs(pos, first[small[places]], count[small[places]], width, neighbor)
         for start, num in zip(first[tree].tolist(), count[tree].tolist(), strict=True):
             _search_tree(pos[start : start + num], start, neighbor[start : start + num])
     if loop:
@@ -71,7 +71,7 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
     return torch.stack(row_and_col(torch.stack([node.expand_as(neighbor)[present], neighbor[present]]), flow))
 
 
-def _search_blocks(pos: Tensor, first: Tensor, count: Tensor, width: int, neighbor: Tensor) -> None:
+def _search_pairs(pos: Tensor, first: Tensor, count: Tensor, width: int, neighbor: Tensor) -> None:
     r"""Writes the neighbors in graphs of at most :obj:`width` nodes, comparing all pairs of nodes of a graph."""
     slot = torch.arange(width, device=pos.device)
     num = min(neighbor.size(1), width - 1)

@@ -13,11 +13,11 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
-from pyg_topomask.ops.routes.combined import attend_combined
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
+from pyg_topomask.ops.routes.prepared_blocks import attend_prepared_blocks
 from pyg_topomask.ops.scaling import balanced
 from pyg_topomask.segments import Segments
 
@@ -125,15 +125,15 @@ def _low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, rows: Tensor 
 
 def _blocks(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     if (blocks := prepared_blocks(mask)) is not None:
-        return _combined_blocks(q, k, v, blocks, mask.segments)
+        return _prepared_blocks(q, k, v, blocks, mask.segments)
     tensors, structure = list(mask.product.tensors), mask.product.structure.key
     return attend_blocks(q, k, v, tensors, mask.segments.constants(), structure, mask.heads)[0]
 
 
-def _combined_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
+def _prepared_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
     k = k if blocks.column_scale is None else k * blocks.column_scale.to(k.dtype).unsqueeze(-1)
     coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
-    out, inverse = attend_combined(q, k, v, [coefficients], [segments.ptr, terms])
+    out, inverse = attend_prepared_blocks(q, k, v, [coefficients], [segments.ptr, terms])
     if blocks.magnitude is None:
         return out
     with torch.no_grad():

@@ -16,7 +16,7 @@ from torch import Tensor
 T = TypeVar('T')
 Array = NDArray[Any]
 
-# Multiplications that a thread does alone, and the blocks for each thread: one that starts late takes fewer.
+# Multiplications that a thread does alone, and the chunks for each thread: one that starts late takes fewer.
 ALONE, _SHARES = 2**22, 4
 
 
@@ -83,8 +83,8 @@ def array_of(tensor: Tensor) -> Array:
     return tensor.detach().contiguous().view(-1).numpy()
 
 
-def in_blocks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
-    r"""Calls a function with blocks of rows of about as many entries, in threads if there is much to do for each.
+def in_chunks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
+    r"""Calls a function with chunks of rows of about as many entries, in threads if there is much to do for each.
 
     Args:
         function (callable): Takes the first row and the one after the last. It runs without the interpreter's lock.
@@ -95,10 +95,10 @@ def in_blocks(function: Callable[[int, int], None], ptr: Array, work: int, first
     """
     last = len(ptr) - 1 if last is None else last
     start, stop, threads = int(ptr[first]), int(ptr[last]), torch.get_num_threads()
-    blocks = min(_SHARES * threads, (stop - start) * work // ALONE) if threads > 1 else 1
-    if blocks < 2:
+    chunks = min(_SHARES * threads, (stop - start) * work // ALONE) if threads > 1 else 1
+    if chunks < 2:
         function(first, last)
         return
-    middle = np.searchsorted(ptr[first:last], np.linspace(start, stop, blocks + 1)[1:-1]) + first
+    middle = np.searchsorted(ptr[first:last], np.linspace(start, stop, chunks + 1)[1:-1]) + first
     bounds = [first, *middle.tolist(), last]
     in_threads(function, bounds[:-1], bounds[1:])

@@ -17,9 +17,9 @@ from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern
 from pyg_topomask.structures import MaskStructure
 
-# Numbers in a block of columns that stays in the cache of a core, and in that of all.
+# Numbers in a chunk of columns that stays in the cache of a core, and in that of all.
 _NEAR, _FAR = 200_000, 2**21
-# Columns of a block in the cache of all, and a multiple that products are fast for.
+# Columns of a chunk in the cache of all, and a multiple that products are fast for.
 _WIDE, _FAST = 32, 16
 
 # Returns alpha * B u + beta * w for the sparse matrix B, perhaps in the place of the last tensor.
@@ -186,8 +186,8 @@ def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
     return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).flatten(1)
 
 
-def _blocks(x: Tensor) -> list[slice]:
-    r"""Cuts the columns so that the terms of a block stay in cache on a CPU."""
+def _chunks(x: Tensor) -> list[slice]:
+    r"""Cuts the columns so that the terms of a chunk stay in cache on a CPU."""
     columns = x[0].numel()
     width = columns
     if x.device.type == 'cpu':
@@ -209,12 +209,12 @@ class _Polynomial(LoopedFunction):
             return apply(*_matrix(value, pattern, transpose), coefficients, method, x)
         step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
         by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
-        for block in _blocks(x):
-            total = torch.zeros_like(columns[:, block], memory_format=torch.contiguous_format)
-            terms = _terms(step, columns[:, block].contiguous(), coefficients.size(1), method)
-            for c, term in zip(by_column[:, block], terms, strict=True):
+        for chunk in _chunks(x):
+            total = torch.zeros_like(columns[:, chunk], memory_format=torch.contiguous_format)
+            terms = _terms(step, columns[:, chunk].contiguous(), coefficients.size(1), method)
+            for c, term in zip(by_column[:, chunk], terms, strict=True):
                 total.addcmul_(c, term)
-            out[:, block] = total
+            out[:, chunk] = total
         return out.view(x.shape)
 
     setup_context = staticmethod(_keep)
@@ -237,16 +237,16 @@ class _Polynomial(LoopedFunction):
         step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)
-        for block in _blocks(x):
-            total = torch.zeros_like(columns[:, block], memory_format=torch.contiguous_format)
-            inputs = given[:, block].contiguous()
+        for chunk in _chunks(x):
+            total = torch.zeros_like(columns[:, chunk], memory_format=torch.contiguous_format)
+            inputs = given[:, chunk].contiguous()
             product = torch.empty_like(inputs)
-            terms = _terms(step, columns[:, block].contiguous(), coefficients.size(1), ctx.method)
-            for k, (c, term) in enumerate(zip(by_column[:, block], terms, strict=True)):
+            terms = _terms(step, columns[:, chunk].contiguous(), coefficients.size(1), ctx.method)
+            for k, (c, term) in enumerate(zip(by_column[:, chunk], terms, strict=True)):
                 total.addcmul_(c, term)
                 if ctx.needs_input_grad[1]:
-                    grad_columns[k, block] = torch.mul(term, inputs, out=product).sum(0)
-            grad_x[:, block] = total
+                    grad_columns[k, chunk] = torch.mul(term, inputs, out=product).sum(0)
+            grad_x[:, chunk] = total
         grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
         grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
         return (grad_x.view(x.shape), grad_coefficients, None, None, None) + (None,) * len(pattern)
@@ -258,12 +258,12 @@ class _SharedPolynomial(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
         step, out = _raw_step(value, SparsePattern(*pattern), transpose), x.new_empty(coefficients.size(0), *x.shape)
-        for block in _blocks(x):
-            total = torch.zeros_like(out[..., block], memory_format=torch.contiguous_format)
-            terms = _terms(step, x[:, block].contiguous(), coefficients.size(1), method)
+        for chunk in _chunks(x):
+            total = torch.zeros_like(out[..., chunk], memory_format=torch.contiguous_format)
+            terms = _terms(step, x[:, chunk].contiguous(), coefficients.size(1), method)
             for c, term in zip(coefficients.t()[..., None, None], terms, strict=True):
                 total.addcmul_(c, term)
-            out[..., block] = total
+            out[..., chunk] = total
         return out.transpose(0, 1)
 
     setup_context = staticmethod(_keep)
@@ -279,9 +279,9 @@ class _SharedPolynomial(LoopedFunction):
 
             return (None, *gradients(plain, grads, coefficients), None, None, None) + (None,) * len(pattern)
         step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
-        for block in _blocks(x):
-            upstream = grads[0][..., block].transpose(0, 1).flatten(1)
-            terms = _terms(step, x[:, block].contiguous(), coefficients.size(1), ctx.method)
+        for chunk in _chunks(x):
+            upstream = grads[0][..., chunk].transpose(0, 1).flatten(1)
+            terms = _terms(step, x[:, chunk].contiguous(), coefficients.size(1), ctx.method)
             for k, term in enumerate(terms):
                 grad[:, k] += upstream @ term.flatten()
         return (None, grad, None, None, None) + (None,) * len(pattern)

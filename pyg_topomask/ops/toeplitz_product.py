@@ -16,8 +16,8 @@ from torch import Tensor
 from pyg_topomask.functorch import LoopedFunction, gradients
 from pyg_topomask.structures import MaskStructure
 
-# The number of values to transform at a time on a CPU, so that a block stays in cache.
-_BLOCK = 300_000
+# The number of values to transform at a time on a CPU, so that a chunk stays in cache.
+_CHUNK = 300_000
 # The largest number of nonzero offsets for direct sums on a CPU, and the data types in which these are faster.
 _DIRECT, _DIRECT_TYPES = 128, (torch.float32,)
 
@@ -125,7 +125,7 @@ class ToeplitzStructure(MaskStructure):
 def _convolve(kernel: Tensor, grid: Tensor, flip: bool) -> Tensor:
     spectrum, sizes, shape = _kernel_spectrum(kernel, flip), kernel.shape[1:], grid.shape[1:-2]
     return _join(
-        [_inverse(_spectrum(block, sizes) * spectrum, sizes, shape) for block in row] for row in _blocks(grid, sizes)
+        [_inverse(_spectrum(chunk, sizes) * spectrum, sizes, shape) for chunk in row] for row in _split(grid, sizes)
     ).view(grid.shape)
 
 
@@ -154,10 +154,10 @@ class _Convolution(LoopedFunction):
         if torch.is_grad_enabled():
             return *gradients(partial(_convolve, flip=ctx.flip), grads, kernel, grid), None
         of_kernel, rows, total = _kernel_spectrum(kernel, not ctx.flip), [], torch.zeros(())
-        for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
+        for left, right in zip(_split(grid, sizes), _split(grads[0], sizes), strict=True):
             rows.append(list[Tensor]())
-            for block, grad in zip(left, right, strict=True):
-                spectrum, upstream = _spectrum(block, sizes), _spectrum(grad, sizes)
+            for chunk, grad in zip(left, right, strict=True):
+                spectrum, upstream = _spectrum(chunk, sizes), _spectrum(grad, sizes)
                 rows[-1].append(_inverse(upstream * of_kernel, sizes, shape))
                 total = total + _correlation(spectrum, upstream, ctx.flip)
         return _kernel_of(total, kernel, sizes), _join(rows).view(grid.shape), None
@@ -200,9 +200,9 @@ class _Sum(LoopedFunction):
         if ctx.needs_input_grad[0]:
             reach = [size // 2 for size in kernel.shape[1:]]
             sizes, total = _with_room(grid.shape[1:-2], reach), torch.zeros(())
-            for left, right in zip(_blocks(grid, sizes), _blocks(grads[0], sizes), strict=True):
-                for block, grad in zip(left, right, strict=True):
-                    total = total + _correlation(_spectrum(block, sizes), _spectrum(grad, sizes), ctx.flip)
+            for left, right in zip(_split(grid, sizes), _split(grads[0], sizes), strict=True):
+                for chunk, grad in zip(left, right, strict=True):
+                    total = total + _correlation(_spectrum(chunk, sizes), _spectrum(grad, sizes), ctx.flip)
             grad_kernel = _kernel_of(total, kernel, sizes)
             for axis, (size, radius) in enumerate(zip(sizes, reach, strict=True), start=1):
                 grad_kernel = grad_kernel.index_select(axis, torch.arange(-radius, radius + 1, device=grid.device) % size)
@@ -230,7 +230,7 @@ def _kernel_spectrum(kernel: Tensor, flip: bool) -> Tensor:
     return spectrum.conj_physical() if flip else spectrum
 
 
-def _blocks(grid: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, ...]]:
+def _split(grid: Tensor, sizes: Sequence[int]) -> list[tuple[Tensor, ...]]:
     r"""Splits grids :obj:`[graphs, *shape, H, c]` by graphs and columns, so that a transform stays in cache."""
     numbers = grid.size(-2) * math.prod(sizes)
     return [_chunks(row, -1, numbers) for row in _chunks(grid, 0, numbers * grid.size(-1))]
@@ -243,13 +243,13 @@ def _join(rows: Iterable[list[Tensor]]) -> Tensor:
 def _chunks(x: Tensor, axis: int, numbers: int) -> tuple[Tensor, ...]:
     r"""Splits a dimension on a CPU, given the number of values per index."""
     total = x.size(axis) * numbers if x.device.type == 'cpu' else 1
-    return x.chunk(min(-(-total // _BLOCK), x.size(axis)), axis) if total > _BLOCK else (x,)
+    return x.chunk(min(-(-total // _CHUNK), x.size(axis)), axis) if total > _CHUNK else (x,)
 
 
-def _spectrum(block: Tensor, sizes: Sequence[int]) -> Tensor:
+def _spectrum(grid: Tensor, sizes: Sequence[int]) -> Tensor:
     r"""Transforms grids :obj:`[graphs, *shape, H, c]` to :obj:`[graphs, H, c, *frequencies]`."""
     # One dimension at a time, so that rows of padding are never transformed.
-    out: Tensor = torch.fft.rfft(block.movedim((-2, -1), (1, 2)).contiguous(), n=sizes[-1])
+    out: Tensor = torch.fft.rfft(grid.movedim((-2, -1), (1, 2)).contiguous(), n=sizes[-1])
     for axis in range(-2, -len(sizes) - 1, -1):
         out = torch.fft.fft(out, n=sizes[axis], dim=axis)
     return out

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
-from pyg_topomask.ops.numba_backend import Array, array_of, in_blocks, uses_numba
+from pyg_topomask.ops.numba_backend import Array, array_of, in_chunks, uses_numba
 from pyg_topomask.segments import Segments
 from pyg_topomask.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
 from pyg_topomask.walks.combine_loads import combine_loads
@@ -92,7 +92,7 @@ def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype,
     for walks in (query, key):
         rowptr = F.pad(torch.bincount(walks.start, minlength=walks.num_nodes).cumsum(0), (1, 0))
         tables += map(array_of, (rowptr, walks.start, walks.visited, walks.length, walks.load.to(dtype)))
-    in_blocks(lambda first, last: add_blocks(first, last, ptr, pairs, *tables, hops, out), pairs, 2 * hops + 1)
+    in_chunks(lambda first, last: add_blocks(first, last, ptr, pairs, *tables, hops, out), pairs, 2 * hops + 1)
     return torch.from_numpy(out)
 
 

@@ -211,7 +211,7 @@ def test_half_precision_and_autocast(dtype: torch.dtype) -> None:
 @pytest.mark.parametrize('transposed', [False, True])
 @pytest.mark.parametrize('heads', [1, 2])
 @pytest.mark.parametrize('beyond', ['clip', 'zero'])
-def test_blocks_change_nothing(heads: int, transposed: bool, beyond: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_chunks_change_nothing(heads: int, transposed: bool, beyond: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mask, data = ToeplitzMask(heads, 2, 'offset', 2, beyond).double(), grids((3, 4), (3, 4), (2, 2), (3, 4))
     torch.nn.init.normal_(mask.table)
     x = torch.randn(40, 2, 5, dtype=torch.float64, requires_grad=True)
@@ -223,8 +223,8 @@ def test_blocks_change_nothing(heads: int, transposed: bool, beyond: str, monkey
         return out.detach(), *torch.autograd.grad(out, (x, mask.table), upstream)
 
     expected = product_and_gradients()
-    for block in (1, 100, 1000):
-        monkeypatch.setattr('pyg_topomask.ops.toeplitz_product._BLOCK', block)
+    for chunk in (1, 100, 1000):
+        monkeypatch.setattr('pyg_topomask.ops.toeplitz_product._CHUNK', chunk)
         torch.testing.assert_close(product_and_gradients(), expected)
 
 

@@ -88,7 +88,7 @@ def test_polynomial_is_that_of_the_dense_matrix(method: str, transpose: bool, sh
 
 @pytest.mark.parametrize('shared', [False, True])
 @pytest.mark.parametrize('method', METHODS)
-def test_many_blocks_of_columns_agree_with_one(method: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_chunks_of_columns_agree_with_one(method: str, shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     module = importlib.import_module('pyg_topomask.ops.polynomial')
     pattern, value, _ = sparse(12, symmetric=False)
     coefficients = torch.randn(2, 6, dtype=torch.float64, requires_grad=True)
@@ -96,7 +96,7 @@ def test_many_blocks_of_columns_agree_with_one(method: str, shared: bool, monkey
     leaves, results = [coefficients] if shared else [coefficients, x], []
     for numbers in (module._NEAR, 1):
         monkeypatch.setattr(module, '_NEAR', numbers)
-        assert len(module._blocks(x)) == (1 if numbers > 1 else -(-x[0].numel() // 32))
+        assert len(module._chunks(x)) == (1 if numbers > 1 else -(-x[0].numel() // 32))
         out = polynomial_action(coefficients, value, pattern, x, method)
         results.append((out, *torch.autograd.grad(out.sin().sum(), leaves)))
     for actual, expected in zip(*results, strict=True):

@@ -116,8 +116,8 @@ def test_many_graphs_are_searched_together(monkeypatch: pytest.MonkeyPatch) -> N
         original(pos, first, *args)
 
     calls: list[int] = []
-    original = knn._search_blocks
-    monkeypatch.setattr(knn, '_search_blocks', search)
+    original = knn._search_pairs
+    monkeypatch.setattr(knn, '_search_pairs', search)
     monkeypatch.setattr(knn, '_search_tree', lambda *args: pytest.fail('a tree for a small graph'))
     pos, batch = points([20, 3] * 2500)
     assert knn_graph(pos, 2, batch).shape == (2, 115_000)

@@ -28,7 +28,7 @@ MODULES = [
         'masks.hop',
         'ops.masked_softmax_attention',
         'ops.polynomial',
-        'ops.routes.combined',
+        'ops.routes.prepared_blocks',
         'ops.routes.edges',
         'ops.routes.features',
         'ops.routes.low_rank_batch',

@@ -11,7 +11,7 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from torch import Tensor
 
-from pyg_topomask.ops.numba_backend import array_of, in_blocks
+from pyg_topomask.ops.numba_backend import array_of, in_chunks
 from pyg_topomask.ops.vectors import Writer, compiled, index, lowest_bit, multiply
 
 # The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
@@ -210,4 +210,4 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> 
             first_panel, last_panel, graph_of, query_of, start, number, query, key, output, nodes, heads, channels, slots, apart
         )  # fmt: skip
 
-    in_blocks(run, pairs, heads * channels)
+    in_chunks(run, pairs, heads * channels)

@@ -104,4 +104,4 @@ def _add_gradient(total: Tensor, grad: Tensor, terms: Tensor) -> None:
             total.index_add_(1, label, grad)
 
 
-attend_combined = attention_op('attend_combined', _forward, _backward, _plain)
+attend_prepared_blocks = attention_op('attend_prepared_blocks', _forward, _backward, _plain)

@@ -17,11 +17,10 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, ToeplitzMask
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.routes import choice
+from pyg_topomask.ops.routes import choice, prepared_blocks
 from pyg_topomask.ops.routes.choice import choose_route
 
 attention = importlib.import_module('pyg_topomask.ops.masked_linear_attention')
-combined = importlib.import_module('pyg_topomask.ops.routes.combined')
 
 LAM = 0.6
 ALPHA = np.array([0.5, -0.25, 0.75, 0.5])
@@ -113,18 +112,18 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         compiled = pytest.importorskip('pyg_topomask.ops.compiled_blocks', reason='Numba is not installed')
         monkeypatch.setattr(compiled, '_TILE', 8)
     else:
-        monkeypatch.setattr(combined, 'uses_numba', lambda *arguments: False)
+        monkeypatch.setattr(prepared_blocks, 'uses_numba', lambda *arguments: False)
     if request.param == 'small_tiles':
-        monkeypatch.setattr(combined, '_TILE', 1)
-        monkeypatch.setattr(combined, '_ROWS', 3)
+        monkeypatch.setattr(prepared_blocks, '_TILE', 1)
+        monkeypatch.setattr(prepared_blocks, '_ROWS', 3)
     return request.param
 
 
 @pytest.fixture
 def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Counts the calls that take the prepared blocks."""
-    calls, attend = [], attention._combined_blocks
-    monkeypatch.setattr(attention, '_combined_blocks', lambda *arguments: calls.append(1) or attend(*arguments))
+    calls, attend = [], attention._prepared_blocks
+    monkeypatch.setattr(attention, '_prepared_blocks', lambda *arguments: calls.append(1) or attend(*arguments))
     return calls
 
 
@@ -185,7 +184,7 @@ def test_labels_name_the_coefficients_that_add_up(heads: int, form: str) -> None
     leaves, results = [*(tensor.requires_grad_() for tensor in inputs(graph.num_nodes)), coefficients], []
     ones = torch.stack([(labels == label).sum(0) for label in range(4)]).double()
     for terms in (labels, ones):
-        out, _ = combined.attend_combined(*leaves[:3], [coefficients], [graph.segments.ptr, terms])
+        out, _ = prepared_blocks.attend_prepared_blocks(*leaves[:3], [coefficients], [graph.segments.ptr, terms])
         grads = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
         results.append([out, *grads, *torch.autograd.grad(grads[0].sin().sum(), leaves[1:])])
     for actual, expected in zip(*results, strict=True):
