@@ -16,7 +16,8 @@ from pyg_topomask.diagnostics.bounds import (
     suggest_num_walks,
 )
 from pyg_topomask.diagnostics.color_refinement import color_refinement, wl_equivalent
-from pyg_topomask.diagnostics.hops import mask_rows, weight_by_hops
+from pyg_topomask.diagnostics.hops import weight_by_hops
+from pyg_topomask.diagnostics.mask_rows import mask_rows
 from pyg_topomask.diagnostics.measured import compare_rows, mask_error, measured_entries
 from pyg_topomask.diagnostics.stretch import edge_stretch
 

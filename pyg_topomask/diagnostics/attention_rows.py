@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 
-from pyg_topomask.diagnostics.hops import node_indices, rows_of
+from pyg_topomask.diagnostics.mask_rows import node_indices, rows_of
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn import MaskedLinearAttention

@@ -14,7 +14,8 @@ from torch import Tensor
 
 from pyg_topomask.diagnostics.bounds import load_constant, suggest_num_walks
 from pyg_topomask.diagnostics.grf_rows import estimated_rows, exact_rows
-from pyg_topomask.diagnostics.hops import attention_flow, hop_distances, rows_of, shares_by_hops
+from pyg_topomask.diagnostics.hops import attention_flow, hop_distances, shares_by_hops
+from pyg_topomask.diagnostics.mask_rows import rows_of
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.operators import MaskOperator
