@@ -12,8 +12,9 @@ from pyg_topomask.masks.modulation import named_series
 def series_parameter(
     argument: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None, each: str = 'power'
 ) -> Tensor:
-    r"""Checks the initial value of a learnable series, and returns it as floats of shape :obj:`[heads, length]`, optionally
-    converted to :obj:`dtype`. :obj:`each` names the index of the series in errors.
+    r"""Checks the initial value of a learnable series, and returns a copy of it, :obj:`[heads, length]`. The copy has the data
+    type of the value, or the default one if that is not floating point. The numbers must be finite also when converted to
+    :obj:`dtype`, in which the series will be learned. :obj:`each` names the index of the series in errors.
     """
     given = torch.as_tensor(given)
     if given.shape not in ((length,), (heads, length)):
