@@ -17,10 +17,19 @@ def random_tree(size: int, seed: int = 0) -> Tensor:
     return torch.randperm(size, generator=generator)[edges]
 
 
+def path(num_nodes: int) -> Tensor:
+    return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
+
+
 def ring(num_nodes: int) -> Tensor:
     nodes = torch.arange(num_nodes)
     following = (nodes + 1) % num_nodes
     return torch.stack([torch.cat([nodes, following]), torch.cat([following, nodes])])
+
+
+def star(leaves: int) -> Tensor:
+    edges = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
+    return torch.cat([edges, edges.flip(0)], dim=1)
 
 
 def undirected(pairs: list[tuple[int, int]]) -> Tensor:

@@ -86,6 +86,10 @@ def masked_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
     return out
 
 
+def linear(module: Any, x: Array) -> Array:
+    return x @ module.weight.detach().numpy().T + module.bias.detach().numpy()
+
+
 def softmax_attention(q: Array, k: Array, v: Array, mask: Array) -> tuple[Array, Array]:
     """Softmax attention with the bias log M, row by row, and its coefficients [H, N, N]; rows without entries give zero."""
     num_nodes, heads, channels = q.shape

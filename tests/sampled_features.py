@@ -25,5 +25,5 @@ def load_matrices(features: WalkFeatures) -> NDArray[np.float64]:
     return loads
 
 
-def dense(features: WalkFeatures, modulation: torch.Tensor = MODULATION) -> NDArray[np.float64]:
+def modulated(features: WalkFeatures, modulation: torch.Tensor = MODULATION) -> NDArray[np.float64]:
     return np.einsum('hl,lij->hij', modulation.numpy(), load_matrices(features))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from graphs import ring
+from graphs import path, ring
 from torch import Tensor
 from torch.nn import Module
 from torch_geometric.data import Batch, Data
@@ -59,10 +59,6 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'rwgnk': lambda: RWGNKAttention(4, 2),
     'kmip': lambda: KMIPAttention(4, 2, k=2, diversity=0.1),
 }
-
-
-def path(num_nodes: int) -> Tensor:
-    return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
 
 
 def example(name: str, *sizes: int) -> tuple[Module, dict[str, Tensor], Tensor, Graph]:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from graphs import ring
+from graphs import ring, star
 from small_layers import LAYERS, example
 from torch_geometric.data import Batch, Data
 
@@ -28,11 +28,6 @@ from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.transforms import AddGraphRandomFeatures
-
-
-def star(leaves: int) -> torch.Tensor:
-    edges = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
-    return torch.cat([edges, edges.flip(0)], dim=1)
 
 
 def test_keys_that_cancel_weigh_nothing_on_every_route() -> None:

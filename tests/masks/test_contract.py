@@ -9,6 +9,7 @@ import torch
 from graphs import GRAPHS
 from numpy.typing import NDArray
 from oracles import as_numpy, grf_loads, hop_matrix, power_series, same_graph, weight_matrix
+from sampled_features import modulated
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -91,10 +92,7 @@ def of_its_walks(**settings: object) -> Case:
     """A mask of walks that are taken from it, and that the tests of walks are about."""
 
     def matrix(mask: Mask, data: Data) -> Matrix:
-        walks = mask.prepare(Graph.from_data(data)).query
-        loads = np.zeros((3, walks.num_nodes, walks.num_nodes))
-        np.add.at(loads, (walks.length.numpy(), walks.start.numpy(), walks.visited.numpy()), walks.load.numpy())
-        features = np.einsum('hl,lij->hij', MODULATION.double().numpy(), loads)
+        features = modulated(mask.prepare(Graph.from_data(data)).query, MODULATION.double())
         return features if settings.get('asymmetric') else features @ features.transpose(0, 2, 1)
 
     return Case(lambda data: GRFMask(2, 4, 0.3, 2, MODULATION, **settings), matrix)

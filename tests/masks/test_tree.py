@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention
-from graphs import no_edges, random_tree, ring, undirected
+from graphs import no_edges, path, random_tree, ring, undirected
 from numpy.typing import NDArray
 from oracles import as_numpy, masked_attention
 from scipy.sparse.csgraph import shortest_path
@@ -58,7 +58,7 @@ GRAPHS: dict[str, Callable[[], Data]] = {
     'one_node': lambda: Data(edge_index=no_edges(), num_nodes=1),
     'unweighted': lambda: Data(edge_index=random_tree(14), num_nodes=14),
     'weighted': lambda: lengths(random_tree(14), 14),
-    'path': lambda: lengths(torch.stack([torch.arange(11), torch.arange(1, 12)]), 12),
+    'path': lambda: lengths(path(12), 12),
     'messy': messy,
     'batch': lambda: Batch.from_data_list(forests()),
     'trailing_empty_graph': lambda: Batch.from_data_list(
@@ -186,8 +186,7 @@ def test_blocks_of_several_spanning_forests(kind: str) -> None:
 
 @pytest.mark.parametrize('b', [20.0, -30.0])
 def test_blocks_in_half_precision_do_not_overflow(b: float) -> None:
-    path = torch.stack([torch.arange(19), torch.arange(1, 20)])
-    data = Batch.from_data_list([Data(edge_index=path, num_nodes=20)] * 8)
+    data = Batch.from_data_list([Data(edge_index=path(20), num_nodes=20)] * 8)
     layer, x = MaskedLinearAttention(16, 2, TreeMask(2, b=b)), torch.randn(160, 16)
     expected = layer(x, data.edge_index, batch=data.batch).half()
     for layer.route in ('blocks', 'features'):
@@ -202,8 +201,7 @@ def test_trees_of_other_depths_are_not_compiled_again(kind: str) -> None:
     compiled, counts = torch.compile(layer, backend=counter), []
     with torch.no_grad():
         for size in range(5, 11):
-            path = torch.stack([torch.arange(size - 1), torch.arange(1, size)])
-            graph = Graph.from_data(Batch.from_data_list([Data(edge_index=path, num_nodes=size)] * 2))
+            graph = Graph.from_data(Batch.from_data_list([Data(edge_index=path(size), num_nodes=size)] * 2))
             x = torch.rand(2 * size, 8)
             torch.testing.assert_close(layer(x, graph=graph), compiled(x, graph=graph))
             counts.append(counter.frame_count)
@@ -270,16 +268,12 @@ def test_algebra() -> None:
 
 
 def test_large_forests_are_never_dense(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: MaskOperator) -> Tensor:
-        raise AssertionError('the matrix was formed')
-
-    monkeypatch.setattr(MaskOperator, 'to_dense', refuse)
+    monkeypatch.setattr(MaskOperator, 'to_dense', lambda self: pytest.fail('formed the matrix'))
     size = 200_000
-    path = torch.stack([torch.arange(size - 1), torch.arange(1, size)])
     small = Batch.from_data_list([Data(edge_index=random_tree(20, seed), num_nodes=20) for seed in range(5000)])
     near = torch.exp(-3.0 * torch.arange(9))  # nothing is left farther away
     masks = [TreeMask(a=-3.0), TreeMask(kind='distance', max_distance=8, f=near)]
-    for data in (Data(edge_index=path, num_nodes=size), Data(edge_index=random_tree(size), num_nodes=size), small):
+    for data in (Data(edge_index=path(size), num_nodes=size), Data(edge_index=random_tree(size), num_nodes=size), small):
         graph = Graph.from_data(data)
         x = torch.rand(graph.num_nodes, 1, 1, requires_grad=True)
         totals = []

@@ -9,7 +9,7 @@ from unittest import mock
 
 import pytest
 import torch
-from graphs import no_edges, ring, undirected
+from graphs import no_edges, path, ring, undirected
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn import Module
@@ -59,10 +59,6 @@ pytestmark = [
     pytest.mark.filterwarnings('ignore:.*:DeprecationWarning'),
     pytest.mark.filterwarnings('ignore:.*:UserWarning:torch'),
 ]
-
-
-def path(num_nodes: int) -> Tensor:
-    return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
 
 
 def interactions(num_nodes: int) -> Tensor:

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, random_edges
+from oracles import linear
 from rounding import BOUND, relative_error
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -14,10 +15,6 @@ from pyg_topomask import Graph
 from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 from pyg_topomask.testing import assert_permutation_equivariant
-
-
-def linear(module: torch.nn.Module, x: np.ndarray) -> np.ndarray:
-    return x @ module.weight.detach().numpy().T + module.bias.detach().numpy()
 
 
 def normalized(x: np.ndarray) -> np.ndarray:

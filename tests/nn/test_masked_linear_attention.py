@@ -2,9 +2,9 @@ import copy
 
 import pytest
 import torch
+from explicit_layers import features
 from graphs import GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs, with_features
 from oracles import masked_attention
-from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GraphNorm, Sequential
 from torch_geometric.utils import to_torch_csr_tensor
@@ -35,10 +35,6 @@ def masks() -> dict[str, Mask | None]:
 
 def layer(mask: str = 'grf', **settings: object) -> MaskedLinearAttention:
     return MaskedLinearAttention(CHANNELS, HEADS, masks()[mask], **{'feature_map': 'elu'} | settings)
-
-
-def features(data: Data, channels: int = CHANNELS) -> Tensor:
-    return torch.randn(data.num_nodes or 0, channels, generator=torch.Generator().manual_seed(3))
 
 
 @pytest.mark.parametrize('feature_map', ['relu', 'elu', 'square'])

@@ -1,17 +1,13 @@
 import numpy as np
 import pytest
 import torch
-from graphs import no_edges, random_tree, ring
+from graphs import no_edges, path, random_tree, ring
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 
 from pyg_topomask.ops.forest import Forest
 from pyg_topomask.segments import Segments
-
-
-def path(size: int) -> Tensor:
-    return torch.stack([torch.arange(size - 1), torch.arange(1, size)])
 
 
 def star(size: int) -> Tensor:

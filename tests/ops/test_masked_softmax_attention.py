@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPHS, small_digraph, small_graph, star, uneven_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_masks import numbers
@@ -234,15 +234,10 @@ def test_dropout_drops_each_coefficient_on_its_own_and_returns_them_before() -> 
 # Data types -----------------------------------------------------------------------------------------------------------
 
 
-def star(leaves: int) -> Data:
-    edges = torch.stack([torch.zeros(leaves, dtype=torch.long), torch.arange(1, leaves + 1)])
-    return Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=leaves + 1)
-
-
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_half_precision_accumulates_in_single(dtype: torch.dtype) -> None:
     """A sum of so many short numbers would stand still."""
-    data = star(1500)
+    data = Data(edge_index=star(1500), num_nodes=1501)
     mask = AdjacencyMask(2)(data)
     q, k, v = (tensor.to(dtype) for tensor in inputs(1501))
     v = v + 1
@@ -255,7 +250,7 @@ def test_half_precision_accumulates_in_single(dtype: torch.dtype) -> None:
 
 @pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
 def test_autocast_changes_nothing(dtype: torch.dtype) -> None:
-    mask, (q, k, v) = AdjacencyMask(2)(star(50)), (tensor.float() for tensor in inputs(51))
+    mask, (q, k, v) = AdjacencyMask(2)(Data(edge_index=star(50), num_nodes=51)), (tensor.float() for tensor in inputs(51))
     expected = masked_softmax_attention(q, k, v, mask)
     leaf = q.clone().requires_grad_()
     with torch.autocast('cpu', dtype):

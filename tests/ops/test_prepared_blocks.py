@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, undirected
+from graphs import GRAPHS, no_edges, ring, star, undirected
 from linear_masks import inputs
 from oracles import Array, masked_attention, power_series, weight_matrix
 from scipy.linalg import expm
@@ -101,9 +101,8 @@ CASES: dict[str, tuple[Callable[[int], Mask], Callable[[Data], Array]]] = {
 
 def uneven() -> list[Data]:
     """Symmetric graphs, also one without edges and one without nodes."""
-    star = undirected([(0, leaf) for leaf in range(1, 7)])
-    sizes_and_edges = [(5, ring(5)), (1, torch.empty(2, 0, dtype=torch.long)), (8, star), (3, ring(3)), (0, torch.empty(2, 0))]
-    return [Data(edge_index=edges.long(), num_nodes=size) for size, edges in sizes_and_edges]
+    sizes_and_edges = [(5, ring(5)), (1, no_edges()), (8, star(6)), (3, ring(3)), (0, no_edges())]
+    return [Data(edge_index=edges, num_nodes=size) for size, edges in sizes_and_edges]
 
 
 @pytest.fixture(params=['machine_code', 'torch', 'small_tiles'])

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from graphs import random_tree
+from graphs import path, random_tree
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -12,10 +12,6 @@ from pyg_topomask.ops.tree_exp import plan_exp
 Array = NDArray[np.float64]
 CPU = torch.device('cpu')
 METHODS = ['rings', 'fft']
-
-
-def path(size: int) -> Tensor:
-    return torch.stack([torch.arange(size - 1), torch.arange(1, size)])
 
 
 def path_product(length: Array, a: float, x: Array) -> Array:

@@ -6,7 +6,7 @@ from unittest import mock
 
 import pytest
 import torch
-from graphs import ring
+from graphs import path, ring
 from torch import Tensor
 from torch.autograd import gradcheck, gradgradcheck
 from torch.func import functional_call
@@ -29,11 +29,6 @@ from pyg_topomask.masks import (
 )
 from pyg_topomask.nn import KMIPAttention
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
-
-
-def path(num_nodes: int) -> Tensor:
-    return torch.stack([torch.arange(num_nodes - 1), torch.arange(1, num_nodes)])
-
 
 MASKS: dict[str, tuple[Callable[[], Mask], str]] = {
     'packing': (PackingMask, 'low_rank blocks features'),

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS
-from sampled_features import MODULATION, dense, walks
+from sampled_features import MODULATION, modulated, walks
 
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -23,7 +23,7 @@ def test_values_are_the_modulated_loads(name: str) -> None:
     value, pattern = features.values(MODULATION), features.pattern
     matrix = torch.zeros(2, features.num_nodes, features.num_nodes, dtype=torch.float64)
     matrix[:, pattern.row.long(), pattern.col.long()] = value
-    np.testing.assert_allclose(matrix.numpy(), dense(features), atol=1e-12)
+    np.testing.assert_allclose(matrix.numpy(), modulated(features), atol=1e-12)
 
 
 def test_gradient_of_the_modulation() -> None:

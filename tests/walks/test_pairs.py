@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS
-from sampled_features import MODULATION, dense, walks
+from sampled_features import MODULATION, modulated, walks
 
 import pyg_topomask.walks.pairs as pairs_module
 from pyg_topomask.walks.pairs import PairLoads, count_pairs
@@ -16,7 +16,7 @@ def test_pair_loads_are_the_product_of_the_features(name: str, shared: bool) -> 
     pairs, key_modulation = PairLoads(query, key, torch.float64), MODULATION.flip(1)
     matrix = torch.zeros(2, query.num_nodes, query.num_nodes, dtype=torch.float64)
     matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, key_modulation)
-    np.testing.assert_allclose(matrix.numpy(), dense(query) @ dense(key, key_modulation).transpose(0, 2, 1), atol=1e-10)
+    np.testing.assert_allclose(matrix.numpy(), modulated(query) @ modulated(key, key_modulation).transpose(0, 2, 1), atol=1e-10)
     assert pairs.pattern.nnz <= count_pairs(query, key)
 
 
@@ -26,7 +26,7 @@ def test_pair_loads_of_a_shared_modulation(name: str) -> None:
     pairs = PairLoads(query, key, torch.float64, 'unordered')
     matrix = torch.zeros(2, query.num_nodes, query.num_nodes, dtype=torch.float64)
     matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, MODULATION)
-    np.testing.assert_allclose(matrix.numpy(), dense(query) @ dense(key).transpose(0, 2, 1), atol=1e-10)
+    np.testing.assert_allclose(matrix.numpy(), modulated(query) @ modulated(key).transpose(0, 2, 1), atol=1e-10)
 
 
 @pytest.mark.parametrize('name', GRAPHS)

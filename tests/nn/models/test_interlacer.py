@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from oracles import masked_attention, power_series
+from oracles import linear, masked_attention, power_series
 from torch import Tensor
 
 from pyg_topomask.nn.models import Interlacer
@@ -24,10 +24,6 @@ def make(local: str | None, **arguments: Any) -> Interlacer:
 def particles(sizes: list[int], in_channels: int = 5) -> tuple[Tensor, Tensor, Tensor]:
     batch = torch.arange(len(sizes)).repeat_interleave(torch.tensor(sizes))
     return torch.randn(sum(sizes), in_channels).double(), torch.randn(sum(sizes), 3).double(), batch
-
-
-def linear(module: Any, x: Any) -> Any:
-    return x @ module.weight.detach().numpy().T + module.bias.detach().numpy()
 
 
 def norm(module: Any, x: Any) -> Any:
