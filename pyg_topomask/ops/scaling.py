@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.functorch import is_transforming
+from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.sparse_pattern import SparsePattern
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
@@ -36,15 +37,19 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
         *tensors (torch.Tensor): Queries, keys or values.
         zeros (bool): Whether rows of zeros need no scaling. (default: :obj:`True`)
     """
-    if not all(map(_readable, tensors)):
-        return False
-    for x in tensors:
-        size = row_size(x)
-        if size.numel() > 0:
-            least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)
-            if not _LEAST <= float(least) <= float(most) <= _MOST:
-                return False
-    return True
+    return all(map(_readable, tensors)) and all(_is_in_range(x, zeros) for x in tensors)
+
+
+def _is_in_range(x: Tensor, zeros: bool) -> bool:
+    if x.numel() > 0 and uses_numba(x.device):
+        from pyg_topomask.ops.compiled_scaling import in_range
+
+        return in_range(x, _LEAST, _MOST, zeros)
+    size = row_size(x)
+    if size.numel() == 0:
+        return True
+    least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)
+    return _LEAST <= float(least) <= float(most) <= _MOST
 
 
 def power_of_two(size: Tensor) -> Tensor:

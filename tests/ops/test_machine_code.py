@@ -16,6 +16,7 @@ import pyg_topomask
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, numba_backend
+from pyg_topomask.ops.scaling import in_range
 from pyg_topomask.ops.topk.dispatch import topk_inner_product
 from pyg_topomask.transforms import AddSpanningForest
 from pyg_topomask.walks.pairs import PairLoads, blocks_of_sums
@@ -32,6 +33,7 @@ MODULES = [
         'ops.routes.edges',
         'ops.routes.features',
         'ops.routes.low_rank_batch',
+        'ops.scaling',
         'ops.topk.dense',
         'ops.topk.dispatch',
         'ops.tree_distance',
@@ -234,6 +236,21 @@ def test_magnitudes_of_blocks_of_walks() -> None:
     powers: Tensor = mask.lam.detach() ** torch.arange(7)
     diagonal = mask.bind(graph, state).to_dense()[0].diagonal().detach()
     torch.testing.assert_close(state.key.squares @ powers, diagonal)
+
+
+@pytest.mark.parametrize('zeros', [True, False])
+@pytest.mark.parametrize('kind', [torch.float32, torch.float64])
+def test_range_is_that_of_the_plain_version(kind: torch.dtype, zeros: bool, plain: Callable[[], None]) -> None:
+    ordinary = torch.rand(7, 3, 5, dtype=kind)
+    kinds = [ordinary, ordinary.transpose(0, 1), ordinary[:0], ordinary[..., :0]]
+    for number in (0.0, 1e-9, 1e9, torch.inf, torch.nan):
+        x = ordinary.clone()
+        x[4, 1] = number
+        kinds.append(x)
+    compiled = [in_range(x, zeros=zeros) for x in kinds]
+    assert compiled == [True, True, True, zeros, zeros, False, False, False, False]
+    plain()
+    assert [in_range(x, zeros=zeros) for x in kinds] == compiled
 
 
 def test_kernels_change_with_the_vectors_that_they_are_written_in() -> None:
