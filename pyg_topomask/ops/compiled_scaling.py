@@ -2,10 +2,12 @@ r"""Sums of absolute values of rows compared with bounds, as machine code: one p
 
 from __future__ import annotations
 
+import numpy as np
+import torch
 from numba import njit
 from torch import Tensor
 
-from pyg_topomask.ops.numba_backend import array_of
+from pyg_topomask.ops.numba_backend import ALONE, array_of, in_threads
 
 
 @njit(nogil=True, cache=True, fastmath={'reassoc', 'contract', 'nsz'})
@@ -22,4 +24,6 @@ def _in_range(rows, least, most, zeros):  # type: ignore[no-untyped-def]
 
 def in_range(x: Tensor, least: float, most: float, zeros: bool) -> bool:
     r"""Returns whether the sums of absolute values over the last dimension are in the bounds, or are 0 if that is allowed."""
-    return bool(_in_range(array_of(x).reshape(-1, x.size(-1)), least, most, zeros))
+    rows = array_of(x).reshape(-1, x.size(-1))
+    parts = np.array_split(rows, torch.get_num_threads()) if rows.size > ALONE else [rows]
+    return all(in_threads(lambda part: bool(_in_range(part, least, most, zeros)), parts))

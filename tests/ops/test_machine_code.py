@@ -240,7 +240,9 @@ def test_magnitudes_of_blocks_of_walks() -> None:
 
 @pytest.mark.parametrize('zeros', [True, False])
 @pytest.mark.parametrize('kind', [torch.float32, torch.float64])
-def test_range_is_that_of_the_plain_version(kind: torch.dtype, zeros: bool, plain: Callable[[], None]) -> None:
+def test_range_is_that_of_the_plain_version(
+    kind: torch.dtype, zeros: bool, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
     ordinary = torch.rand(7, 3, 5, dtype=kind)
     kinds = [ordinary, ordinary.transpose(0, 1), ordinary[:0], ordinary[..., :0]]
     for number in (0.0, 1e-9, 1e9, torch.inf, torch.nan):
@@ -248,6 +250,9 @@ def test_range_is_that_of_the_plain_version(kind: torch.dtype, zeros: bool, plai
         x[4, 1] = number
         kinds.append(x)
     compiled = [in_range(x, zeros=zeros) for x in kinds]
+    monkeypatch.setattr('pyg_topomask.ops.compiled_scaling.ALONE', 1)
+    monkeypatch.setattr(torch, 'get_num_threads', lambda: 3)
+    assert [in_range(x, zeros=zeros) for x in kinds] == compiled
     assert compiled == [True, True, True, zeros, zeros, False, False, False, False]
     plain()
     assert [in_range(x, zeros=zeros) for x in kinds] == compiled
