@@ -2,7 +2,7 @@ r"""The models that k-MIP attention is compared with, and their training."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -270,8 +270,9 @@ def compare_all(
     thesis: dict[str, float],
     quick: bool,
     folder: Path,
+    models: Sequence[str] = (*CONVOLUTIONS, *ATTENTIONS),
 ) -> list[dict[str, object]]:
-    r"""Trains all models, and returns a row of each, beside k-MIP of the same seeds.
+    r"""Trains models, and returns a row of each, beside k-MIP of the same seeds.
 
     Args:
         name (str): The name of the table.
@@ -282,8 +283,8 @@ def compare_all(
         thesis (dict): What the thesis has, in %.
         quick (bool): Whether this is a smoke run.
         folder (Path): Where results are kept.
+        models (list of strs): Their names, k-MIP among them. (default: all)
     """
-    models = [*CONVOLUTIONS, *ATTENTIONS]
     jobs = [Job(model, seed=seed) for seed in range(training.seeds) for model in models]
     runs = train_all(jobs, task, training, settings, folder / f'{name}_runs{"_quick" if quick else ""}.json')
     steps = time_steps(map(Job, models), task, 3 if quick else 15)

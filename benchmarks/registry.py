@@ -82,6 +82,12 @@ BENCHMARKS = {
     'kmip_million': Benchmark('kmip_efficiency', 'k-MIP attention on a million nodes', ('kmip_million',), 'million'),
     'kmip_accuracy': Benchmark('kmip_accuracy', 'accuracy of k-MIP-GT compared with baselines', ('kmip_accuracy',)),
     'kmip_peptides': Benchmark('kmip_peptides', 'k-MIP-GT compared with baselines on Peptides-func', ('kmip_peptides',)),
+    'kmip_all_peptides': Benchmark(
+        'kmip_peptides',
+        'k-MIP-GT compared with GCN and GatedGCN on all of Peptides-func',
+        ('kmip_all_peptides',),
+        'all_molecules',
+    ),
     'kmip_objects': Benchmark('kmip_objects', 'k-MIP-GT compared with baselines on scanned objects', ('kmip_objects',)),
     'kmip_influence': Benchmark('kmip_accuracy', 'influence of k and of the size of keys', ('kmip_influence',), 'influence'),
     'kmip_inside': Benchmark('kmip_inside', 'what a trained k-MIP-GT attends to', ('kmip_inside',)),
