@@ -16,7 +16,7 @@ from benchmarks.full_attention import full_attention
 from benchmarks.harness import alone, interleaved_medians, peak_memory, pyplot, write_table
 from pyg_topomask.ops.topk import faiss as faiss_backend
 from pyg_topomask.ops.topk import keops as keops_backend
-from pyg_topomask.ops.topk.dispatch import choose_topk_backend, topk_inner_product
+from pyg_topomask.ops.topk.topk_inner_product import choose_topk_backend, topk_inner_product
 
 __all__ = ['run']
 

@@ -19,7 +19,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow, row_and_col
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
+from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
+from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
 from pyg_topomask.ops.sparse_matmul import entries_of
 
 

@@ -16,7 +16,7 @@ from torch_geometric.nn.resolver import activation_resolver
 
 from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.nn.multi_head import check_features
+from pyg_topomask.nn.input_checks import check_features
 
 
 class GatedGCNConv(MessagePassing):

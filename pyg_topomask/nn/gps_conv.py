@@ -18,7 +18,7 @@ from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.nn.multi_head import check_heads
+from pyg_topomask.nn.input_checks import check_heads
 
 
 class TopoGPSConv(GPSConv):

@@ -18,7 +18,8 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.nn.multi_head import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
+from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
+from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 

@@ -10,8 +10,10 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
+from pyg_topomask.nn.input_checks import check_features
+from pyg_topomask.nn.input_graph import as_graph
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.multi_head import as_graph, check_features, with_mask
+from pyg_topomask.nn.with_mask import with_mask
 from pyg_topomask.options import options_of
 
 

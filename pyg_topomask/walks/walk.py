@@ -157,7 +157,7 @@ def _is_compiled(backend: str, device: torch.device) -> bool:
 def _compiled(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    from pyg_topomask.walks.compiled import walk as compiled_walk
+    from pyg_topomask.walks.compiled_walk import walk as compiled_walk
 
     return compiled_walk(nodes, position, transitions, settings, seed)
 

@@ -32,7 +32,7 @@ from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.ops.similarity import inner_product_features
 from pyg_topomask.ops.sparse_matmul import sddmm, spmm
-from pyg_topomask.ops.topk.dispatch import choose_topk_backend
+from pyg_topomask.ops.topk.topk_inner_product import choose_topk_backend
 
 # Public functions and those that they are made of, by the test that draws each.
 FUZZED = {

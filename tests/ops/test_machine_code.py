@@ -17,7 +17,7 @@ from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, numba_backend
 from pyg_topomask.ops.scaling import in_range
-from pyg_topomask.ops.topk.dispatch import topk_inner_product
+from pyg_topomask.ops.topk.topk_inner_product import topk_inner_product
 from pyg_topomask.transforms import AddSpanningForest
 from pyg_topomask.walks.pairs import PairLoads, blocks_of_sums
 
@@ -35,7 +35,7 @@ MODULES = [
         'ops.routes.low_rank_batch',
         'ops.scaling',
         'ops.topk.dense',
-        'ops.topk.dispatch',
+        'ops.topk.topk_inner_product',
         'ops.tree_distance',
         'ops.tree_exp',
         'walks.features',

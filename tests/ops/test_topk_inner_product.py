@@ -8,9 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import pyg_topomask.ops.topk.topk_inner_product as by_backend
 from pyg_topomask.ops.similarity import inner_product_features
-from pyg_topomask.ops.topk import dispatch, rank, select
-from pyg_topomask.ops.topk.dispatch import BACKENDS, choose_topk_backend, topk_inner_product
+from pyg_topomask.ops.topk import rank, select
+from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, choose_topk_backend, topk_inner_product
 
 SIZES = [0, 1, 3, 40, 0, 17, 130, 64, 65, 2, 0]
 PLAIN = ('dense', 'chunked', 'tree')
@@ -22,7 +23,7 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     """Every backend, searching graphs from 21 nodes itself."""
     if request.param in OPTIONAL:
         pytest.importorskip(OPTIONAL[request.param], reason='an optional package, not among those of [test]')
-    monkeypatch.setattr(dispatch, '_SMALL', 20)
+    monkeypatch.setattr(by_backend, '_SMALL', 20)
     return str(request.param)
 
 
@@ -163,7 +164,7 @@ def test_float64_in_float32_is_mended() -> None:
 @pytest.mark.parametrize('memory', [1, 1000, 100_000])
 @pytest.mark.parametrize('name', ['dense', 'chunked'])
 def test_blocks_of_any_size(name: str, memory: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, '_SMALL', 20)
+    monkeypatch.setattr(by_backend, '_SMALL', 20)
     sizes = [40, 2, 70, 33]
     q, k, ptr = tensors(sizes)
     top_keys = listed(*topk_inner_product(q, k, 5, ptr, name, memory=memory))
@@ -213,7 +214,7 @@ def test_any_batch_with_ties(sizes: list[int], num: int, name: str, small: int, 
     torch.manual_seed(seed)
     q, k, ptr = tensors(sizes, heads=1, dim=2, integers=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(dispatch, '_SMALL', small)
+        patch.setattr(by_backend, '_SMALL', small)
         top_keys = listed(*topk_inner_product(q, k, num, ptr, name, deterministic=True))
     assert top_keys == oracle(similarities(q, k, 'dot'), num, ptr)
 
@@ -258,7 +259,7 @@ def test_compiles_into_one_graph() -> None:
 
 def test_custom_op_is_well_formed() -> None:
     q, k, ptr = tensors([2, 30], dtype=torch.float32)
-    torch.library.opcheck(dispatch._search, (q, k, ptr, 3, 'auto', True, 2**20))
+    torch.library.opcheck(by_backend._search, (q, k, ptr, 3, 'auto', True, 2**20))
 
 
 @pytest.mark.parametrize('num', [1, 10, 200, 600])
@@ -343,26 +344,26 @@ def test_choice(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(importlib.util, 'find_spec', lambda name: object() if installed else None)
-    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: False)
+    monkeypatch.setattr(by_backend, 'uses_numba', lambda device: False)
     assert choose_topk_backend(num_nodes, dim, device, dtype) == expected
-    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: device.type == 'cpu')
+    monkeypatch.setattr(by_backend, 'uses_numba', lambda device: device.type == 'cpu')
     assert choose_topk_backend(num_nodes, dim, device, dtype) == ('dense' if device == 'cpu' else expected)
     assert choose_topk_backend(num_nodes, dim, device, dtype, num=129) == expected
 
 
 def test_auto_takes_the_choice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dispatch, '_TREE_SIZE', 2000)
-    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: False)
+    monkeypatch.setattr(by_backend, '_TREE_SIZE', 2000)
+    monkeypatch.setattr(by_backend, 'uses_numba', lambda device: False)
     called = []
-    for name, search in list(dispatch._SEARCH.items()):
+    for name, search in list(by_backend._SEARCH.items()):
         monkeypatch.setitem(
-            dispatch._SEARCH, name, lambda *args, n=name, s=search: (called.append((n, args[3].tolist())), s(*args))
+            by_backend._SEARCH, name, lambda *args, n=name, s=search: (called.append((n, args[3].tolist())), s(*args))
         )
     q, k, ptr = tensors([5, 1500, 30, 2100], dim=2, heads=1)
     assert listed(*topk_inner_product(q, k, 3, ptr)) == oracle(similarities(q, k, 'dot'), 3, ptr)
     assert called == [('dense', [5, 30]), ('chunked', [1500]), ('tree', [2100])]
     called.clear()
-    monkeypatch.setattr(dispatch, 'uses_numba', lambda device: True)
+    monkeypatch.setattr(by_backend, 'uses_numba', lambda device: True)
     assert listed(*topk_inner_product(q, k, 3, ptr)) == oracle(similarities(q, k, 'dot'), 3, ptr)
     assert called == [('dense', [5, 30, 1500, 2100])]
 

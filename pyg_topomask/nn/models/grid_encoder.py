@@ -18,7 +18,7 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.functorch import outside_transforms
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.multi_head import check_heads, check_mask
+from pyg_topomask.nn.input_checks import check_heads, check_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.ops.grid_edges import grid_edges

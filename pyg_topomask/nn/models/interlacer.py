@@ -14,8 +14,9 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.grf_attention import GRFAttention
+from pyg_topomask.nn.input_checks import check_dtype, check_input_channels
+from pyg_topomask.nn.input_graph import compiled_if_prepared
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.multi_head import check_dtype, check_input_channels, compiled_if_prepared
 from pyg_topomask.ops.knn import knn_graph
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.checks import check_size, is_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.nn.multi_head import check_dtype
+from pyg_topomask.nn.input_checks import check_dtype
 
 
 class PatchEmbedding(torch.nn.Module):
