@@ -81,7 +81,7 @@ ATTENTIONS: dict[str, tuple[str, Callable[[], Module]]] = {
 
 
 def run(quick: bool, folder: Path) -> None:
-    ladder = LADDER[:1] if quick else LADDER
+    ladder, steps = (LADDER[:1], STEPS[:1]) if quick else (LADDER, STEPS)
     path = folder / f'scale_runs{"_quick" if quick else ""}.json'
     settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE, 'budgets': BUDGETS}
 
@@ -93,7 +93,7 @@ def run(quick: bool, folder: Path) -> None:
     rows = []
     for name, (graph, _) in ATTENTIONS.items():
         start = min(ladder[-1], STARTS.get(name, START))
-        for step in STEPS:
+        for step in steps:
             cells = climb(partial(cell, name, step), ladder, start)
             rows.append({'attention': name, 'step': step, 'graph': graph, **summarize(cells)})
     note = (
