@@ -61,7 +61,7 @@ def _features(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]:
         pass
     else:
         weight = Graph.from_tensors(edge_index, size).normalized_weight('sym').float()
-        adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size)).coalesce().to_sparse_csr()
+        adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size), check_invariants=False).coalesce().to_sparse_csr()
         sampler = GRFSampler(adjacency, WALKS, P_HALT, MAX_LENGTH + 1, seed=0, use_tqdm=False)
         functions['fast-graph-gp'] = sampler
     for backend in ('numba', 'torch'):

@@ -346,7 +346,7 @@ def _product(method: str, size: int) -> Callable[[], object]:
 def _peer_features(edge_index: Tensor, size: int) -> Any:
     walks, hops, p_halt = SPEED_WALKS
     weight = Graph.from_tensors(edge_index, size).normalized_weight('sym').float()
-    adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size)).coalesce().to_sparse_csr()
+    adjacency = torch.sparse_coo_tensor(edge_index, weight, (size, size), check_invariants=False).coalesce().to_sparse_csr()
     sampled = GRFSampler(adjacency, walks, p_halt, hops + 1, seed=1, use_tqdm=False, n_processes=1)()
     return GeneralGRFKernel([matrix.float() for matrix in sampled], hops + 1)._get_feature_matrix().detach()
 
