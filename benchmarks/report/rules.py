@@ -19,15 +19,12 @@ __all__ = [
     'agree',
     'by_chance',
     'count',
-    'factor',
     'holds',
     'trend',
 ]
 
 REPRODUCED, TREND, NOT_REPRODUCED = 'reproduced', 'trend reproduced', 'not reproduced'
 UNDECIDED, NOT_RUN, MEASURED = 'undecided', 'not run here', 'measured'
-#: The least share of a paper's factor that counts as the factor.
-ENOUGH = 0.8
 
 
 def agree(compared: Sequence[Comparison], same_data: bool = False) -> str:
@@ -47,25 +44,16 @@ def agree(compared: Sequence[Comparison], same_data: bool = False) -> str:
     return NOT_REPRODUCED if any(one.contradicted for one in compared) else UNDECIDED
 
 
-def factor(ours: float, paper: float) -> str:
-    r"""Judges a factor by which something is faster or smaller.
-
-    >>> factor(9.0, paper=9.5), factor(2.0, paper=9.5), factor(0.7, paper=9.5)
-    ('reproduced', 'trend reproduced', 'not reproduced')
-    """
-    if ours <= 1:
-        return NOT_REPRODUCED
-    return REPRODUCED if ours >= ENOUGH * paper else TREND
-
-
 def holds(condition: bool, partly: bool = False) -> str:
     r"""Judges a statement on the shape of a curve, which may hold in part."""
     return REPRODUCED if condition else TREND if partly else NOT_REPRODUCED
 
 
-def trend(condition: bool) -> str:
-    r"""Judges a statement that can be a trend at most, for the data are not the paper's."""
-    return TREND if condition else NOT_REPRODUCED
+def trend(condition: bool, comparable: bool = True) -> str:
+    r"""Judges a statement that can be a trend at most, for the data or the hardware are not the paper's. If they are not
+    comparable with the paper's, it is undecided where it does not hold.
+    """
+    return TREND if condition else NOT_REPRODUCED if comparable else UNDECIDED
 
 
 def count(gaps: Iterable[Estimate], verdict: str) -> int:

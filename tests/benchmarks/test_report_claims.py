@@ -98,7 +98,7 @@ def test_citation(cora, verdict, tmp_path):
     assert f'`GKAT, 4 hops` has a test accuracy of 0.810 ± 0.010, and GAT of 0.800 ± 0.010 ({words})' in sentence
 
 
-@pytest.mark.parametrize(('factor', 'verdict'), [(9.0, REPRODUCED), (4.0, TREND), (0.5, NOT_REPRODUCED)])
+@pytest.mark.parametrize(('factor', 'verdict'), [(9.0, TREND), (1.1, TREND), (0.5, UNDECIDED)])
 def test_rwgnk_speed(factor, verdict, tmp_path):
     layer = 'RWGNK, 4 walks, 256 random features'
     columns = 'nodes|layer|speed-up over dense-masked GAT|speed-up over GATConv|memory / dense-masked GAT'
@@ -161,7 +161,7 @@ def test_images(tmp_path):
 
 @pytest.mark.parametrize(
     ('gap', 'ratio', 'verdicts'),
-    [(BETTER, '1.10', (TREND, REPRODUCED)), (UNCLEAR, '0.57', (UNDECIDED, NOT_REPRODUCED))],
+    [(BETTER, '1.10', (TREND, TREND)), (UNCLEAR, '0.57', (UNDECIDED, UNDECIDED))],
 )
 def test_interlacer(gap, ratio, verdicts, tmp_path):
     columns = 'local layer|error at 6, mm|at 6 minus GRF, paired by seed|training steps/s (to message passing), 32768 points'
@@ -250,8 +250,8 @@ RECOMMEND = 'data|model|Recall|Recall of unpopular items|Recall minus DirectAU, 
 @pytest.mark.parametrize(
     ('score', 'gap', 'verdicts'),
     [
-        ('0.300 ± 0.001', BETTER, [TREND, REPRODUCED, TREND, TREND]),
-        ('0.200 ± 0.001', UNCLEAR, [NOT_REPRODUCED, UNDECIDED, UNDECIDED, NOT_REPRODUCED]),
+        ('0.300 ± 0.001', BETTER, [TREND, TREND, TREND]),
+        ('0.200 ± 0.001', UNCLEAR, [NOT_REPRODUCED, UNDECIDED, NOT_REPRODUCED]),
     ],
 )
 def test_recommend(score, gap, verdicts, tmp_path):
@@ -261,11 +261,11 @@ def test_recommend(score, gap, verdicts, tmp_path):
         ('beauty', 'MGFormer without SVD', '0.200 ± 0.001', '', WORSE, 0.1),
     ]
     write(tmp_path, 'recommend', table(RECOMMEND, *rows))
-    places = [('Table 2', 'baselines'), ('Table 2, Beauty', ''), ('Fig. 2', ''), ('Table 3', '')]
+    places = [('Table 2', 'baselines'), ('Fig. 2', ''), ('Table 3', '')]
     assert [decide(tmp_path, where, 'recommend', statement)[0] for where, statement in places] == verdicts
 
 
-@pytest.mark.parametrize(('ratio', 'verdict'), [(2.4, REPRODUCED), (8, TREND), (37, NOT_REPRODUCED)])
+@pytest.mark.parametrize(('ratio', 'verdict'), [(2.4, TREND), (8, TREND), (37, UNDECIDED)])
 def test_recommend_speed(ratio, verdict, tmp_path):
     write(tmp_path, 'recommend_speed', table('model|times DirectAU', ('MGFormer', ratio)))
     assert decide(tmp_path, 'Sec. 4.2', 'recommend_speed')[0] == verdict
@@ -302,29 +302,28 @@ def test_kmip_objects(last, verdict, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ('last', 'verdicts'),
-    [(WORSE, [REPRODUCED, TREND]), (BETTER, [UNDECIDED, UNDECIDED]), ('+0.200 ± 0.0001', [NOT_REPRODUCED, NOT_REPRODUCED])],
+    ('last', 'verdict'), [(WORSE, TREND), (UNCLEAR, TREND), (BETTER, UNDECIDED), ('+0.200 ± 0.0001', NOT_REPRODUCED)]
 )
-def test_kmip_peptides(last, verdicts, tmp_path):
+def test_kmip_peptides(last, verdict, tmp_path):
     columns = 'model|parameters|test average precision|minus k-MIP, paired|verdict'
     reference = ('GPS + k-MIP', 50_000, '0.900 ± 0.010', '+0.000 ± 0.000', 'reference')
 
     def row(model, gap):
-        return model, 40_000, '0.900 ± 0.010', gap, 'worse' if gap == WORSE else 'better'
+        return model, 40_000, '0.900 ± 0.010', gap, {WORSE: 'worse', UNCLEAR: UNSEEN}.get(gap, 'better')
 
     write(tmp_path, 'kmip_all_peptides', table(columns, row('GCN', WORSE), row('GatedGCN', last), reference))
     # On the part of the molecules, GCN and GatedGCN do not count.
-    gaps = dict.fromkeys(('GINE', 'GPS + Performer', 'GPS + BigBird', 'GPS + expander'), WORSE)
-    gaps |= {'GCN': BETTER, 'GatedGCN': BETTER, 'GAT': last}
+    gaps = dict.fromkeys(('GINE', 'GAT', 'GPS + Performer', 'GPS + BigBird', 'GPS + expander'), WORSE)
+    gaps |= {'GCN': BETTER, 'GatedGCN': BETTER}
     write(tmp_path, 'kmip_peptides', table(columns, *(row(*gap) for gap in gaps.items()), reference))
-    place, tables = 'Table 6.1, Peptides-func', {'kmip_all_peptides': 'GCN and', 'kmip_peptides': 'GINE'}
-    decisions = [decide(tmp_path, place, name, statement) for name, statement in tables.items()]
-    assert [decided for decided, _ in decisions] == verdicts
-    assert 'GCN 0.900 ± 0.010 with 40,000 (worse)' in decisions[0][1]
-    assert 'GPS + BigBird 0.900 ± 0.010 with 40,000 (worse)' in decisions[1][1]
+    decided, sentence = decide(tmp_path, 'Table 6.1, Peptides-func', 'kmip_all_peptides')
+    assert decided == verdict
+    assert 'GCN 0.900 ± 0.010 with 40,000 (worse)' in sentence
+    assert 'GCN 0.900 ± 0.010 with 40,000 (better)' in sentence
+    assert 'GPS + BigBird 0.900 ± 0.010 with 40,000 (worse)' in sentence
 
 
-@pytest.mark.parametrize(('seconds', 'verdicts'), [(7, [REPRODUCED, REPRODUCED]), (150, [NOT_REPRODUCED, TREND])])
+@pytest.mark.parametrize(('seconds', 'verdicts'), [(7, [TREND, TREND]), (150, [UNDECIDED, TREND])])
 def test_kmip_efficiency(seconds, verdicts, tmp_path):
     columns = 'nodes|method|inference ms|training ms|training MB|inference speed-up|training speed-up'
     rows = [(1000, f'full attention ({name})', 100, 300, 500, 1, 1) for name in ('SDPA', 'matrix')]
@@ -354,7 +353,9 @@ def test_kmip_search(tmp_path):
         assert decide(tmp_path, 'Fig. 6.4', 'ball_tree_time')[0] == verdict
     columns = 'method|graphs|nodes per graph|KeOps argKmin alone / it'
     write(tmp_path, 'topk_search', table(columns, ('matmul + torch.topk', 1, 10_000, 4.63)))
-    assert decide(tmp_path, 'Sec. 6.2', 'topk_search')[0] == NOT_REPRODUCED
+    assert decide(tmp_path, 'Sec. 6.2', 'topk_search')[0] == UNDECIDED
+    write(tmp_path, 'topk_search', table(columns, ('matmul + torch.topk', 1, 10_000, 0.8)))
+    assert decide(tmp_path, 'Sec. 6.2', 'topk_search')[0] == TREND
 
 
 @pytest.mark.parametrize(
@@ -366,11 +367,11 @@ def test_influence(gap, verdict, tmp_path):
     assert [decide(tmp_path, where, 'kmip_influence')[0] for where in ('Table 6.2', 'Table 6.4')] == [verdict] * 2
 
 
-@pytest.mark.parametrize(('alone', 'verdict'), [(0.6, TREND), (0.1, NOT_REPRODUCED)])
-def test_inside(alone, verdict, tmp_path):
+@pytest.mark.parametrize(('alone', 'verdicts'), [(0.6, [TREND, TREND]), (0.1, [NOT_REPRODUCED, UNDECIDED])])
+def test_inside(alone, verdicts, tmp_path):
     columns = 'layer|keys a node|largest out-degree|nobody attends to|of the first 10 in full attention'
     write(tmp_path, 'kmip_inside', table(columns, (1, 10, 64, alone, 0.9 - alone), (2, 10, 50, 0.3, 0.4)))
-    assert [decide(tmp_path, where, 'kmip_inside')[0] for where in ('Fig. 6.10', 'Fig. 6.7')] == [verdict] * 2
+    assert [decide(tmp_path, where, 'kmip_inside')[0] for where in ('Fig. 6.10', 'Fig. 6.7')] == verdicts
 
 
 @pytest.mark.parametrize(('size', 'verdict'), [(1_000_000, TREND), (20_000, NOT_REPRODUCED)])
