@@ -367,10 +367,13 @@ def test_influence(gap, verdict, tmp_path):
     assert [decide(tmp_path, where, 'kmip_influence')[0] for where in ('Table 6.2', 'Table 6.4')] == [verdict] * 2
 
 
-@pytest.mark.parametrize(('alone', 'verdicts'), [(0.6, [TREND, TREND]), (0.1, [NOT_REPRODUCED, UNDECIDED])])
-def test_inside(alone, verdicts, tmp_path):
+@pytest.mark.parametrize(
+    ('alone', 'largest', 'verdicts'),
+    [(0.6, 64, [TREND, TREND]), (0.6, 40, [NOT_REPRODUCED, TREND]), (0.1, 64, [NOT_REPRODUCED, UNDECIDED])],
+)
+def test_inside(alone, largest, verdicts, tmp_path):
     columns = 'layer|keys a node|largest out-degree|nobody attends to|of the first 10 in full attention'
-    write(tmp_path, 'kmip_inside', table(columns, (1, 10, 64, alone, 0.9 - alone), (2, 10, 50, 0.3, 0.4)))
+    write(tmp_path, 'kmip_inside', table(columns, (1, 10, largest, alone, 0.9 - alone), (2, 10, 50, 0.3, 0.4)))
     assert [decide(tmp_path, where, 'kmip_inside')[0] for where in ('Fig. 6.10', 'Fig. 6.7')] == verdicts
 
 
