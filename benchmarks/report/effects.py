@@ -60,6 +60,7 @@ class Comparison(NamedTuple):
 
     :obj:`effect` is the paper's on our scale, or nan. :obj:`runs` is the number of seeds or folds, or 0 if the table does not
     tell. If :obj:`on_par`, the statement is that there is no such difference, and the effect is one that the paper counts.
+    A :obj:`cut` set-up lacks what the statement rests on, so that it can show the effect, but not contradict it.
     """
 
     name: str
@@ -68,6 +69,7 @@ class Comparison(NamedTuple):
     runs: int = 0
     on_par: bool = False
     printed: Effect | None = None
+    cut: bool = False
 
     @property
     def known(self) -> bool:
@@ -89,7 +91,7 @@ class Comparison(NamedTuple):
     def contradicted(self) -> bool:
         r"""Whether the difference excludes the paper's effect by two standard errors that are small enough."""
         below, above = self._below_half, self.gap.mean - 2 * self.gap.error > self.effect / 2
-        return self.fine and not self.shown and (above if self.on_par else below)
+        return self.fine and not self.cut and not self.shown and (above if self.on_par else below)
 
     @property
     def against(self) -> bool:
@@ -100,14 +102,14 @@ class Comparison(NamedTuple):
     def outcome(self) -> str:
         if self.shown or self.contradicted:
             return 'shown' if self.shown else 'contradicted'
-        return 'open, of the other sign' if self.against else 'open'
+        return 'open' + ', of the other sign' * self.against + ', cut set-up' * self.cut
 
     @property
     def runs_needed(self) -> int:
         r"""The number of runs with a standard error of an eighth of the effect. A difference is then either at least two
-        standard errors above 0, or as many below half the effect. The number is 0 if it is not known.
+        standard errors above 0, or as many below half the effect. The number is 0 if no number of runs decides.
         """
-        return math.ceil(self.runs * (8 * self.gap.error / self.effect) ** 2) if self.known else 0
+        return math.ceil(self.runs * (8 * self.gap.error / self.effect) ** 2) if self.known and not self.cut else 0
 
     @property
     def _below_half(self) -> bool:
@@ -115,7 +117,13 @@ class Comparison(NamedTuple):
 
 
 def compare(
-    statement: str, name: str, gap: Estimate, row: Row, at: Estimate | float | None = None, on_par: bool = False
+    statement: str,
+    name: str,
+    gap: Estimate,
+    row: Row,
+    at: Estimate | float | None = None,
+    on_par: bool = False,
+    cut: bool = False,
 ) -> Comparison:
     r"""Sets a difference beside the effect that a paper prints.
 
@@ -126,6 +134,7 @@ def compare(
         row: The row of the table, which tells the number of runs.
         at: The accuracy of our baseline if the data are not the paper's.
         on_par: Whether the paper says that there is no difference of either sign, or none that is positive.
+        cut: Whether our set-up lacks what the statement rests on.
 
     Raises:
         Missing: If the paper's effects have no such statement.
@@ -138,4 +147,4 @@ def compare(
     if printed:
         accuracy = at.mean if isinstance(at, Estimate) else at
         size = printed.higher - printed.lower if accuracy is None else printed.at(accuracy)
-    return Comparison(name, gap, size, row.runs, on_par, printed)
+    return Comparison(name, gap, size, row.runs, on_par, printed, cut)

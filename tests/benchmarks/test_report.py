@@ -138,6 +138,15 @@ def test_an_effect_is_excluded_by_small_errors_alone(mean, error, outcome):
     assert Comparison('', Estimate(mean, error)).outcome != 'contradicted'
 
 
+def test_cut_setups_show_effects_but_do_not_contradict_them():
+    gaps = [SHOWN, NONE, OPPOSITE]
+    compared = [Comparison('', gap, 0.3, runs=3, cut=True) for gap in gaps]
+    assert [one.outcome for one in compared] == ['shown', 'open, cut set-up', 'open, of the other sign, cut set-up']
+    assert [agree([one]) for one in compared] == [TREND, UNDECIDED, UNDECIDED]
+    assert {one.runs_needed for one in compared} == {0}
+    assert agree([Comparison('', NONE, 0.3), *compared]) == NOT_REPRODUCED
+
+
 @pytest.mark.parametrize(
     ('gap', 'verdict'),
     [
