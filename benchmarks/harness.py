@@ -2,6 +2,7 @@ r"""What every benchmark needs: medians in one run, peak memory, a description o
 
 from __future__ import annotations
 
+import bisect
 import csv
 import ctypes
 import hashlib
@@ -118,15 +119,20 @@ def count_parameters(model: torch.nn.Module) -> int:
     return sum(parameter.numel() for parameter in model.parameters())
 
 
-def nearest_width(make: Callable[[int], torch.nn.Module], target: int, widths: Iterable[int]) -> int:
+def nearest_width(make: Callable[[int], torch.nn.Module], target: int, widths: Sequence[int]) -> int:
     r"""Returns the width with which a model comes closest to a number of parameters, the smallest of several.
 
     Args:
-        make (callable): Makes the model of a width.
+        make (callable): Makes the model of a width. Wider models have more parameters.
         target (int): The number of parameters.
-        widths (iterable of ints): The widths to choose from, in ascending order.
+        widths (list of ints): The widths to choose from, in ascending order.
     """
-    return min(widths, key=lambda width: abs(count_parameters(make(width)) - target))
+
+    def size(width: int) -> int:
+        return count_parameters(make(width))
+
+    above = bisect.bisect_left(widths, target, key=size)
+    return min(widths[max(0, above - 1) : above + 1], key=lambda width: abs(size(width) - target))
 
 
 def describe_machine() -> str:
