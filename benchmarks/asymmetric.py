@@ -2,10 +2,8 @@ r"""Asymmetric GRF attention against GATConv with as many neighbours per node, a
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor
@@ -13,8 +11,7 @@ from torch_geometric.nn import GATConv
 from tqdm import tqdm
 
 from benchmarks.graphs import random_graph, ring
-from benchmarks.harness import alone, interleaved_medians, write_table
-from benchmarks.scaling import KEEP_MEMORY
+from benchmarks.harness import KEEP_MEMORY, alone, interleaved_medians, keep_memory, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention
 
@@ -30,7 +27,7 @@ def run(quick: bool, folder: Path) -> None:
         for name in EDGES
         for size in ((1_000, 2_000) if quick else (10_000, 100_000, 1_000_000))
     ]
-    with mock.patch.dict(os.environ, {'GLIBC_TUNABLES': KEEP_MEMORY}):
+    with keep_memory():
         rows = [row for job in tqdm(jobs, desc='asymmetric') for row in alone(_measure, *job)]
     start = {(row['graph'], row['method']): row['forward / CSR'] for row in reversed(rows)}
     for row in rows:

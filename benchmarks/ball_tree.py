@@ -13,7 +13,7 @@ import torch
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from benchmarks.harness import interleaved_medians, pyplot, write_table
+from benchmarks.harness import interleaved_medians, new_figure, write_table
 from pyg_topomask.ops.topk import chunked, kd_tree
 
 __all__ = ['count_visits', 'run']
@@ -115,8 +115,8 @@ def _time(dim: int, size: int, repeats: int) -> dict[str, Any]:
 
 
 def _plot(visits: list[dict[str, Any]], times: list[dict[str, Any]], path: Path) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 3, figsize=(14, 4.2), layout='constrained')
+    figure = new_figure(14, 4.2)
+    axes = figure.subplots(1, 3)
     for dim in dict.fromkeys(row['d'] for row in visits):
         points = [row for row in visits if row['d'] == dim]
         for axis in axes[:2]:
@@ -134,4 +134,3 @@ def _plot(visits: list[dict[str, Any]], times: list[dict[str, Any]], path: Path)
         axis.grid(alpha=0.3)
         axis.legend(fontsize='x-small')
     figure.savefig(path, dpi=120)
-    plt.close(figure)

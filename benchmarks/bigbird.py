@@ -3,7 +3,6 @@ r"""The attention pattern of BigBird over nodes in their order, as a mask."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass
 
 import torch
 
@@ -15,11 +14,6 @@ from pyg_topomask.operators import MaskOperator
 from pyg_topomask.sparse_pattern import SparsePattern
 
 __all__ = ['BigBirdMask']
-
-
-@dataclass(frozen=True)
-class _State:
-    pattern: SparsePattern
 
 
 class BigBirdMask(Mask):
@@ -39,7 +33,7 @@ class BigBirdMask(Mask):
     def settings(self) -> Hashable:
         return type(self).__name__, self.window, self.ends, self.degree
 
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> _State:
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> SparsePattern:
         nodes = torch.arange(graph.num_nodes, device=graph.device).unsqueeze(1)
         segments = graph.segments
         first, last = segments.first.unsqueeze(1), segments.ptr[1:][segments.index].unsqueeze(1) - 1
@@ -51,8 +45,7 @@ class BigBirdMask(Mask):
             inside = (col >= first) & (col <= last)
             pairs.append(torch.stack([nodes.expand_as(col)[inside], col[inside]]))
         row, col = torch.cat([*pairs, pairs[1].flip(0), expander_edges(graph, self.degree)], dim=1)
-        return _State(SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)[0])
+        return SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)[0]
 
-    def bind(self, graph: Graph, state: _State) -> MaskOperator:
-        ones = torch.ones(1, state.pattern.nnz, device=state.pattern.col.device)
-        return sparse_operator(graph, state.pattern, ones, self.heads)
+    def bind(self, graph: Graph, state: SparsePattern) -> MaskOperator:
+        return sparse_operator(graph, state, torch.ones(1, state.nnz, device=state.col.device), self.heads)

@@ -22,7 +22,7 @@ from torch_geometric.nn import GATConv
 from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.transforms import NormalizeFeatures
 
-from benchmarks.harness import compare, data_folder, each, pyplot, run_all, show, write_table
+from benchmarks.harness import compare, data_folder, each, kept_runs, new_figure, run_all, show, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
@@ -109,7 +109,7 @@ def run(quick: bool, folder: Path) -> None:
         stage('planetoid', Path(root))
         for data in sets:
             _load(data, root)
-        path = folder / f'citation_runs{"_quick" if quick else ""}.json'
+        path = kept_runs(folder, 'citation', quick)
         runs = run_all(jobs, partial(_train, training=training, root=root), settings, path)
     rows = [_row(job, runs, seeds) for job in jobs if job.seed == 0]
     note = (
@@ -249,9 +249,9 @@ def _compare(rows: list[dict[str, object]]) -> str:
 
 
 def _plot(rows: list[dict[str, object]], path: Path) -> None:
-    plt = pyplot()
     sets = [data for data in SETS if any(row['data'] == data for row in rows)]
-    figure, axes = plt.subplots(1, len(sets), figsize=(4 * len(sets), 4), layout='constrained', squeeze=False)
+    figure = new_figure(4 * len(sets), 4)
+    axes = figure.subplots(1, len(sets), squeeze=False)
     for axis, data in zip(axes[0], sets, strict=True):
         accuracies = {
             str(row['model']): tuple(map(float, str(row['test accuracy']).split(' ± '))) for row in rows if row['data'] == data
@@ -267,4 +267,3 @@ def _plot(rows: list[dict[str, object]], path: Path) -> None:
         axis.grid(alpha=0.3)
     axes[0][0].legend()
     figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -3,15 +3,12 @@ r"""What the mask is worth on digits: the same model with GRF, unmasked linear a
 from __future__ import annotations
 
 import hashlib
-import multiprocessing
-from concurrent.futures import ProcessPoolExecutor
+import tempfile
+from functools import partial
 from pathlib import Path
 
-import torch
-from tqdm import tqdm
-
 import pyg_topomask
-from benchmarks.harness import compare, each, show, write_table
+from benchmarks.harness import compare, each, kept_runs, run_all, show, write_table
 
 __all__ = ['run']
 
@@ -22,13 +19,9 @@ SEEDS = 5
 
 def run(quick: bool, folder: Path) -> None:
     epochs, seeds = (1, 2) if quick else (None, SEEDS)
-    # Finished runs of the same code are not run again.
-    runs = Path(__file__).parent / 'runs' / _code_version()
-    jobs = [(variant, seed, epochs, runs) for seed in range(seeds) for variant in VARIANTS]
-    context = multiprocessing.get_context('spawn')
-    with ProcessPoolExecutor(multiprocessing.cpu_count(), mp_context=context) as pool:
-        results = list(tqdm(pool.map(_train, *zip(*jobs, strict=True)), total=len(jobs), desc='digits'))
-    accuracy = {variant: [a for job, a in zip(jobs, results, strict=True) if job[0] == variant] for variant in VARIANTS}
+    jobs = [(variant, seed) for seed in range(seeds) for variant in VARIANTS]
+    results = run_all(jobs, partial(_train, epochs=epochs), _code_version(), kept_runs(folder, 'digits', quick))
+    accuracy = {variant: [results[variant, seed] for seed in range(seeds)] for variant in VARIANTS}
     reference = accuracy[VARIANTS[0]]
     rows = []
     for variant, values in accuracy.items():
@@ -53,13 +46,14 @@ def _code_version() -> str:
     return hashlib.sha256(b''.join(path.read_bytes() for path in sources)).hexdigest()[:12]
 
 
-def _train(variant: str, seed: int, epochs: int | None, out: Path) -> float:
+def _train(job: tuple[str, int], epochs: int | None) -> float:
     from pyg_topomask.graphgym import train
 
-    torch.set_num_threads(1)
+    variant, seed = job
     options = ['gt.layer_type', variant, 'seed', str(seed), 'topomask.progress', 'False', 'name_tag', variant.replace('+', '-')]
     if epochs is not None:
         options += ['optim.max_epoch', str(epochs)]
-    (row,) = train(CONFIG, options, resume=epochs is None, out=out)
+    with tempfile.TemporaryDirectory() as out:
+        (row,) = train(CONFIG, options, out=out)
     accuracy: float = row['test_accuracy']
     return accuracy

@@ -14,7 +14,7 @@ from scipy.linalg import expm
 from torch import Tensor
 from tqdm import tqdm
 
-from benchmarks.harness import pyplot, write_table
+from benchmarks.harness import new_figure, write_table
 from pyg_topomask.diagnostics import measured_entries
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
@@ -163,14 +163,12 @@ def _change(first: tuple[float, float], last: tuple[float, float]) -> str:
 
 
 def _verdict(gap: float, error: float) -> str:
-    word = {'better': 'larger', 'worse': 'smaller'}
-    shown = verdict(gap, error)
-    return f'{gap:+.4f} ± {error:.4f} ({word.get(shown, shown)})'
+    return f'{gap:+.4f} ± {error:.4f} ({verdict(gap, error, ("larger", "smaller"))})'
 
 
 def _plot_estimation(outcomes: dict[Setting, Outcome], path: Path) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7), layout='constrained')
+    figure = new_figure(10, 7)
+    axes = figure.subplots(2, 2)
     for line, sweep in zip(axes, ('edge probability', 'nodes'), strict=True):
         for axis, key, title in zip(line, ('error', 'share'), ('relative error', 'share of nonzero features'), strict=True):
             for name in SAMPLERS:
@@ -188,7 +186,6 @@ def _plot_estimation(outcomes: dict[Setting, Outcome], path: Path) -> None:
                 axis.minorticks_off()
     axes[0, 0].legend()
     figure.savefig(path, dpi=120)
-    plt.close(figure)
 
 
 @dataclass(frozen=True)
@@ -291,8 +288,8 @@ def _flop_trends(rows: list[dict[str, Any]]) -> str:
 
 
 def _plot_flops(rows: list[dict[str, Any]], path: Path) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout='constrained')
+    figure = new_figure(10, 4)
+    axes = figure.subplots(1, 2)
     for axis, sweep in zip(axes, ('nodes', 'walks'), strict=True):
         points = [row for row in rows if row['sweep'] == sweep]
         for name in ('softmax', 'linear', 'GRF, features', 'GRF, edges'):
@@ -302,4 +299,3 @@ def _plot_flops(rows: list[dict[str, Any]], path: Path) -> None:
         axis.grid(alpha=0.3)
     axes[0].legend()
     figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from benchmarks.harness import pyplot
+from benchmarks.harness import new_figure
 from benchmarks.report.tables import Estimate, Missing, Row, Table
 
 if TYPE_CHECKING:
@@ -107,11 +107,11 @@ def _estimate(row: Row, figure: Points | Lines) -> tuple[float, float]:
 
 
 def _draw(panels: dict[str, list[Row]], figure: Points | Lines, path: Path) -> None:
-    plt = pyplot()
     columns = min(len(panels), 3)
     lines = -(-len(panels) // columns)
     height = 3.5 if isinstance(figure, Lines) else 0.8 + 0.24 * max(map(len, panels.values()))
-    canvas, axes = plt.subplots(lines, columns, figsize=(5.5 * columns, height * lines), layout='constrained', squeeze=False)
+    canvas = new_figure(5.5 * columns, height * lines)
+    axes = canvas.subplots(lines, columns, squeeze=False)
     for axis, (title, rows) in zip(axes.flat, panels.items(), strict=False):
         if isinstance(figure, Lines):
             _draw_lines(axis, rows, figure)
@@ -122,7 +122,6 @@ def _draw(panels: dict[str, list[Row]], figure: Points | Lines, path: Path) -> N
     for axis in axes.flat[len(panels) :]:
         axis.set_visible(False)
     canvas.savefig(path, dpi=100)
-    plt.close(canvas)
 
 
 def _draw_points(axis: Axes, rows: list[Row], figure: Points) -> None:

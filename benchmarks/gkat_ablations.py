@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv
 
 from benchmarks import motifs
-from benchmarks.harness import compare, count_parameters, each, pyplot, run_all, show, write_table
+from benchmarks.harness import compare, count_parameters, each, kept_runs, new_figure, run_all, show, write_table
 from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
 from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.graph import Graph
@@ -98,7 +98,7 @@ def run(quick: bool, folder: Path) -> None:
         'model': [SETTINGS, SIZES, SHAPES],
         'training': [WALKS, RATE, LAST, TIMED_EPOCHS],
     }
-    path = folder / f'gkat_ablations_runs{"_quick" if quick else ""}.json'
+    path = kept_runs(folder, 'gkat_ablations', quick)
     raw = run_all(jobs, partial(_train, training=training), settings, path)
     # A job of equal time has trained several models.
     runs = {job._replace(model=model): Result(*result) for job in jobs for model, result in raw[job].items()}
@@ -261,12 +261,13 @@ def _write_times(runs: Runs, shared: str, epochs: int, folder: Path) -> None:
 
 
 def _plot(runs: Runs, seeds: int, path: Path) -> None:
-    plt = pyplot()
 
     def summary(job: Job) -> tuple[float, float]:
         return mean_error([result.accuracy for result in _values(job, runs)])
 
-    figure, axes = plt.subplots(1, 3, figsize=(15, 4), layout='constrained')
+    figure = new_figure(15, 4)
+
+    axes = figure.subplots(1, 3)
     for axis, experiment, key in ((axes[0], LENGTH, 1), (axes[1], DEPTH, 2)):
         jobs = _first(runs, experiment)
         for name in dict.fromkeys(job[key] for job in jobs):
@@ -287,4 +288,3 @@ def _plot(runs: Runs, seeds: int, path: Path) -> None:
         axis.grid(alpha=0.3)
         axis.legend(fontsize='small')
     figure.savefig(path, dpi=120)
-    plt.close(figure)

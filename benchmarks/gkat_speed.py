@@ -4,12 +4,10 @@ sparse GATConv; and of GKAT on batches of small graphs, against GAT with as many
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from unittest import mock
 
 import torch
 from torch import Tensor
@@ -17,9 +15,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv
 from tqdm import tqdm
 
-from benchmarks.harness import alone, count_parameters, interleaved_medians, peak_memory, write_table
+from benchmarks.harness import alone, count_parameters, interleaved_medians, keep_memory, peak_memory, write_table
 from benchmarks.motifs import CYCLES, REFERENCE, Job, Training, make_batches, make_model
-from benchmarks.scaling import KEEP_MEMORY
 from pyg_topomask.datasets.motifs import MOTIFS
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graph import Graph
@@ -83,7 +80,7 @@ def run(quick: bool, folder: Path) -> None:
 def _rows(nodes: int, edges: int, quick: bool) -> list[dict[str, object]]:
     layers = [name for name in LAYERS if name != DENSE or nodes <= LARGEST_DENSE]
     memory = {}
-    with mock.patch.dict(os.environ, {'GLIBC_TUNABLES': KEEP_MEMORY}):
+    with keep_memory():
         for name in tqdm(() if quick else layers, desc=f'gkat_speed, {nodes:,} nodes, memory'):
             memory[name] = alone(_memory, name, nodes, edges)
         seconds = alone(_seconds, layers, nodes, edges)

@@ -31,7 +31,7 @@ from benchmarks.gpu_worker import (
     Worker,
     device,
 )
-from benchmarks.harness import Unavailable, read_runs, write_runs, write_table
+from benchmarks.harness import Unavailable, kept_runs, read_runs, write_runs, write_table
 from benchmarks.report.tables import growth_rates
 from benchmarks.scale import CHANNELS, DEGREE, HEADS, SDPA
 
@@ -59,7 +59,7 @@ def run(quick: bool, folder: Path) -> None:
         raise Unavailable(f'the device is {device()}, which runs the quick form only')
     end = begin + float(os.environ.get('TOPOMASK_BUDGET', BUDGET)) - RESERVE
     settings = {'device': describe_device(), 'code': _hash_of_code(), 'torch': torch.__version__, 'quick': quick}
-    path = folder / f'gpu_runs{"_quick" if quick else ""}.json'
+    path = kept_runs(folder, 'gpu', quick)
     rows: dict[str, Row] = read_runs(settings, path)
     jobs, missing = list_jobs(quick)
 

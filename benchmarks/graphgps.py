@@ -22,7 +22,7 @@ import torch
 import torch_geometric
 import yaml  # type: ignore[import-untyped]
 
-from benchmarks.harness import Unavailable, run_all, write_table
+from benchmarks.harness import Unavailable, kept_runs, run_all, write_table
 from benchmarks.peptides import write_sample
 
 __all__ = ['run']
@@ -75,7 +75,7 @@ def run(quick: bool, folder: Path) -> None:
             _write_peptides(Path(scratch) / 'peptides-functional')
         train = partial(_train, checkout=checkout, folders={name: scratch if name == PEPTIDES else data for name in names})
         # One at a time: the first of a data set processes its files, and the Transformer takes the memory of the machine.
-        results = run_all(jobs, train, versions, folder / 'graphgps_runs.json', processes=1)
+        results = run_all(jobs, train, versions, kept_runs(folder, 'graphgps', quick), processes=1)
     note = (
         f'GraphGPS unmodified, the files of pyg_topomask/configs/graphgps with the attention changed in gt.layer_type'
         f'{", a smoke run" if quick else ""}, seed 0, one thread, LinearNode in place of LapPE on single graphs, '

@@ -9,14 +9,23 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
+from pyg_topomask.graph import Graph
 from pyg_topomask.transforms import AddGridShape
 
-__all__ = ['in_batches', 'make_data', 'random_graph', 'ring']
+__all__ = ['Splits', 'in_batches', 'make_data', 'random_graph', 'ring', 'with_graphs']
+
+#: The graphs of training, validation and test. The attribute :obj:`mask` says which nodes count.
+Splits = tuple[list[Data], list[Data], list[Data]]
 
 
 def in_batches(graphs: Sequence[Data], size: int) -> list[Data]:
     r"""Returns batches of so many graphs each, in order."""
     return [Batch.from_data_list(list(graphs[start : start + size])) for start in range(0, len(graphs), size)]
+
+
+def with_graphs(graphs: Sequence[Data], size: int) -> list[tuple[Data, Graph]]:
+    r"""Returns batches, each with the graph that keeps what masks prepare."""
+    return [(batch, Graph.from_data(batch)) for batch in in_batches(graphs, size)]
 
 
 def make_data(kind: str, size: int, degree: int, seed: int = 0) -> Data:

@@ -13,11 +13,13 @@ import os
 import platform
 import statistics
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
+from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
+from unittest import mock
 
 import numpy
 import scipy
@@ -27,17 +29,25 @@ from tqdm import tqdm
 
 from pyg_topomask.runs.compare import mean_error, verdict
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 __all__ = [
+    'KEEP_MEMORY',
     'Unavailable',
     'alone',
     'compare',
     'count_parameters',
     'data_folder',
     'describe_machine',
+    'each',
+    'in_parallel',
     'interleaved_medians',
+    'keep_memory',
+    'kept_runs',
     'nearest_width',
+    'new_figure',
     'peak_memory',
-    'pyplot',
     'read_runs',
     'run_all',
     'show',
@@ -46,6 +56,8 @@ __all__ = [
     'write_table',
 ]
 
+# glibc returns blocks above 32 MiB to the system, which zeroes them at every allocation; this keeps them, as jemalloc does.
+KEEP_MEMORY = 'glibc.malloc.mmap_threshold=17179869184:glibc.malloc.trim_threshold=17179869184'
 Row = Mapping[str, object]
 Job = TypeVar('Job', bound=tuple)
 Result = TypeVar('Result')
@@ -65,6 +77,11 @@ def data_folder(name: str) -> Path:
     if not path.is_dir():
         raise Unavailable(f'no folder {path}: set PYG_TOPOMASK_DATA to a folder of data sets that has {name}')
     return path
+
+
+def keep_memory() -> AbstractContextManager[object]:
+    r"""A context in which processes start with :obj:`KEEP_MEMORY`."""
+    return mock.patch.dict(os.environ, {'GLIBC_TUNABLES': KEEP_MEMORY})
 
 
 def interleaved_medians(
@@ -180,13 +197,35 @@ def run_all(
     settings = {'settings': settings, 'module': hashlib.sha256(source).hexdigest()[:12]}
     finished = read_runs(settings, path)
     missing = [job for job in jobs if _key(job) not in finished]
-    processes = min(processes or multiprocessing.cpu_count(), max(1, len(missing)))
-    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context('spawn')) as pool:
-        running = {pool.submit(_on_one_thread, run, job): job for job in missing}
-        for future in tqdm(as_completed(running), total=len(missing), desc=path.stem):
-            finished[_key(running[future])] = future.result()
-            write_runs(finished, settings, path)
+    for job, result in in_parallel(missing, run, path.stem, processes):
+        finished[_key(job)] = result
+        write_runs(finished, settings, path)
     return {job: finished[_key(job)] for job in jobs}
+
+
+def in_parallel(
+    jobs: Sequence[Job], run: Callable[[Job], Result], title: str, processes: int | None = None
+) -> Iterator[tuple[Job, Result]]:
+    r"""Runs jobs in other processes, on one thread each, and yields each with its result as it ends.
+
+    Args:
+        jobs (list of tuples): What to run.
+        run (callable): Called with a job in another process.
+        title (str): The title of the progress bar.
+        processes (int, optional): How many run at a time. (default: :obj:`None`, as many as the machine has cores)
+    """
+    if not jobs:
+        return
+    processes = min(processes or multiprocessing.cpu_count(), len(jobs))
+    with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context('spawn')) as pool:
+        running = {pool.submit(_on_one_thread, run, job): job for job in jobs}
+        for future in tqdm(as_completed(running), total=len(jobs), desc=title):
+            yield running[future], future.result()
+
+
+def kept_runs(folder: Path, name: str, quick: bool, part: str = '') -> Path:
+    r"""Returns the file that keeps the runs of a benchmark, or of a part of it. A smoke run has its own."""
+    return folder / f'{"_".join(filter(None, [name, "runs", part, "quick" if quick else ""]))}.json'
 
 
 def read_runs(settings: object, path: Path) -> dict[str, Any]:
@@ -204,7 +243,7 @@ def write_runs(runs: Mapping[str, Any], settings: object, path: Path) -> None:
     unfinished.replace(path)
 
 
-def _on_one_thread(run: Callable[[Job], Any], job: Job) -> Any:
+def _on_one_thread(run: Callable[[Job], Result], job: Job) -> Result:
     torch.set_num_threads(1)
     return run(job)
 
@@ -245,14 +284,11 @@ def compare(
     return {column: text, 'verdict': 'reference' if is_reference else verdict(mean, error)}
 
 
-def pyplot() -> Any:
-    r"""Returns :obj:`matplotlib.pyplot`, which draws into files."""
-    import matplotlib as mpl
+def new_figure(width: float, height: float) -> Figure:
+    r"""Makes a figure of some inches, which no window shows."""
+    from matplotlib.figure import Figure
 
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
-    return plt
+    return Figure(figsize=(width, height), layout='constrained')
 
 
 def _format(value: object) -> str:

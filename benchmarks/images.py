@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from benchmarks.harness import Unavailable, compare, data_folder, each, pyplot, run_all, show, write_table
+from benchmarks.harness import Unavailable, compare, data_folder, each, kept_runs, new_figure, run_all, show, write_table
 from pyg_topomask import masks
 from pyg_topomask.datasets.images import load_images
 from pyg_topomask.nn.models import TopologicalViT
@@ -120,7 +120,7 @@ def run(quick: bool, folder: Path) -> None:
         'model': [CHANNELS, DEPTH, HEADS, MLP_CHANNELS, POSITION_SCALE],
         'training': [BATCH, BASE_RATE, FINAL_RATE, LARGEST_GRADIENT],
     }
-    path = folder / f'images_runs{"_quick" if quick else ""}.json'
+    path = kept_runs(folder, 'images', quick)
     accuracy = run_all(jobs, partial(_train, training=training), settings, path)
     rows = [row for data in PATCH for row in _rows(data, [job for job in jobs if job[0] == data], accuracy)]
     note = (
@@ -218,13 +218,13 @@ def _rows(data: str, jobs: list[Job], accuracy: dict[Job, float]) -> list[dict[s
 
 
 def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
-    plt = pyplot()
 
     def summary(data: str, variant: str) -> tuple[float, float]:
         return mean_error([accuracy[job] for job in jobs if job[:2] == (data, variant)])
 
     kinds = {data: [name for name in VARIANTS if (data, name, 0) in accuracy] for data in PATCH}
-    figure, axes = plt.subplots(2, 2, figsize=(12, 8.5), layout='constrained')
+    figure = new_figure(12, 8.5)
+    axes = figure.subplots(2, 2)
     for axis, (data, names) in zip(axes.flat, kinds.items(), strict=False):
         means, errors = zip(*(summary(data, name) for name in names), strict=True) if names else ((), ())
         axis.errorbar(means, range(len(names)), xerr=errors, fmt='o', capsize=3)
@@ -240,4 +240,3 @@ def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
     axes[1, 1].legend()
     axes[1, 1].grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -2,10 +2,8 @@ r"""Interlacers on simulated cloth: GRF attention against message passing and no
 
 from __future__ import annotations
 
-import multiprocessing
 import statistics
 from collections.abc import Callable
-from concurrent.futures import ProcessPoolExecutor
 from functools import cache, partial
 from pathlib import Path
 
@@ -13,9 +11,8 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
-from tqdm import tqdm
 
-from benchmarks.harness import each, interleaved_medians, pyplot, write_table
+from benchmarks.harness import each, interleaved_medians, kept_runs, new_figure, run_all, write_table
 from pyg_topomask.datasets.particles import ClothRollouts
 from pyg_topomask.nn.models import Interlacer
 from pyg_topomask.runs.compare import mean_error, verdict
@@ -33,17 +30,13 @@ Errors = list[float]
 
 def run(quick: bool, folder: Path) -> None:
     seeds, steps, rollouts, large = (2, 2, 2, 500) if quick else (SEEDS, STEPS, 64, LARGE)
-    jobs = [(variant, seed, steps, rollouts) for variant in VARIANTS for seed in range(seeds)]
-    if quick:  # starting processes takes longer
-        results = [_train(*job) for job in tqdm(jobs, desc='interlacer')]
-    else:
-        with ProcessPoolExecutor(multiprocessing.cpu_count(), mp_context=multiprocessing.get_context('spawn')) as pool:
-            results = list(tqdm(pool.map(_train, *zip(*jobs, strict=True)), total=len(jobs), desc='interlacer'))
+    jobs = [(variant, seed) for variant in VARIANTS for seed in range(seeds)]
+    settings = [steps, rollouts, BATCH_SIZE, SIDE, CHANNELS, HORIZON, LEARNING_RATES]
+    train = partial(_train, num_steps=steps, num_rollouts=rollouts)
+    results = run_all(jobs, train, settings, kept_runs(folder, 'interlacer', quick))
     test = _dataset('test', rollouts)
-    errors = {name: [guess] for name, guess in _guesses(test).items()}
-    errors = {
-        variant: [error for job, error in zip(jobs, results, strict=True) if job[0] == variant] for variant in VARIANTS
-    } | errors
+    errors: dict[str, list[Errors]] = {variant: [results[variant, seed] for seed in range(seeds)] for variant in VARIANTS}
+    errors |= {name: [guess] for name, guess in _guesses(test).items()}
     small = _steps_per_second(_batch(_dataset('train', 2)), 3 if quick else 15)
     big = _steps_per_second(_cloud(large), 1 if quick else 3)
     rows = [_row(name, runs, errors['GRF'], small, big, large) for name, runs in errors.items()]
@@ -66,9 +59,9 @@ def run(quick: bool, folder: Path) -> None:
     _plot(errors, folder / 'interlacer.png')
 
 
-def _train(variant: str, seed: int, num_steps: int, num_rollouts: int) -> Errors:
+def _train(job: tuple[str, int], num_steps: int, num_rollouts: int) -> Errors:
     r"""Trains one model and returns its error on the test roll-outs at each time step."""
-    torch.set_num_threads(1)
+    variant, seed = job
     torch.manual_seed(seed)
     model, step = _trainer(variant)
     loader = DataLoader(_dataset('train', num_rollouts), BATCH_SIZE, shuffle=True)
@@ -166,8 +159,8 @@ def _mean(values: list[float]) -> str:
 
 
 def _plot(errors: dict[str, list[Errors]], path: Path) -> None:
-    plt = pyplot()
-    figure, axis = plt.subplots(figsize=(6, 4), layout='constrained')
+    figure = new_figure(6, 4)
+    axis = figure.subplots()
     for name, runs in errors.items():
         columns = list(zip(*runs, strict=True))
         means = [statistics.mean(column) for column in columns]
@@ -179,4 +172,3 @@ def _plot(errors: dict[str, list[Errors]], path: Path) -> None:
     axis.grid(alpha=0.3)
     axis.legend()
     figure.savefig(path, dpi=120)
-    plt.close(figure)

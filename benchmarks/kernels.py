@@ -29,7 +29,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
 from benchmarks.graphs import random_graph
-from benchmarks.harness import compare, data_folder, each, interleaved_medians, run_all, show, write_table
+from benchmarks.harness import compare, data_folder, each, interleaved_medians, kept_runs, run_all, show, write_table
 from pyg_topomask.datasets.meshes import cut_patch, read_mesh
 from pyg_topomask.graph import Graph
 from pyg_topomask.kernels import GraphRandomFeatures, MaskKernel, sample_posterior
@@ -77,7 +77,7 @@ def run(quick: bool, folder: Path) -> None:
     seeds = 2 if quick else SEEDS
     settings = {'steps': 3 if quick else STEPS, 'vertices': 200 if quick else VERTICES}
     jobs = [(task, method, seed) for task, methods in METHODS.items() for method in methods for seed in range(seeds)]
-    path = folder / f'kernels{"_quick" if quick else ""}.json'
+    path = kept_runs(folder, 'kernels', quick)
     scores = run_all(jobs, partial(_score, settings=settings), settings, path, processes=1)
     rows: list[dict[str, object]] = []
     for task, methods in METHODS.items():
@@ -289,7 +289,7 @@ def _email_files(folder: Path) -> list[Path]:
 def speed(quick: bool, folder: Path) -> None:
     sizes = SIZES[:1] if quick else SIZES
     jobs = [(task, size) for size in sizes for task in LIMITS if size <= max(LIMITS[task].values())]
-    path = folder / f'kernels_speed{"_quick" if quick else ""}.json'
+    path = kept_runs(folder, 'kernels_speed', quick)
     measured = run_all(jobs, _measure, sizes, path, processes=1)
     rows: list[dict[str, object]] = []
     for task, size in sorted(jobs, key=lambda job: job[0]):

@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddRandomWalkPE, Cartesian, Compose
 
-from benchmarks.harness import compare, data_folder, each, pyplot, show, write_table
+from benchmarks.harness import compare, data_folder, each, kept_runs, new_figure, show, write_table
 from benchmarks.kmip_models import (
     CHANNELS,
     EQUAL_SIZE,
@@ -91,7 +91,7 @@ def influence(quick: bool, folder: Path) -> None:
     keys = [Job(REFERENCE, k=k, seed=seed) for seed in seeds for k in (KEYS[::5] if quick else KEYS)]
     sizes = [Job(REFERENCE, kq_dim=size, seed=seed) for seed in seeds for size in (SIZES[::4] if quick else SIZES)]
     jobs = list(dict.fromkeys([*keys, *sizes]))
-    runs = train_all(jobs, CLOUDS, training, SETTINGS, folder / f'kmip_influence_runs{"_quick" if quick else ""}.json')
+    runs = train_all(jobs, CLOUDS, training, SETTINGS, kept_runs(folder, 'kmip_influence', quick))
     steps = time_steps({job._replace(seed=0) for job in jobs}, CLOUDS, 3 if quick else 15)
     rows = []
     for title, varied in (('k', keys), ('kq_dim', sizes)):
@@ -135,8 +135,8 @@ def _describe(training: Training) -> str:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(9, 3.5), sharey=True, layout='constrained')
+    figure = new_figure(9, 3.5)
+    axes = figure.subplots(1, 2, sharey=True)
     for axis, title in zip(axes, ('k', 'kq_dim'), strict=True):
         varied = [row for row in rows if row['varied'] == title]
         points = [[float(number) for number in row[METRIC].split(' ± ')] for row in varied]
@@ -145,4 +145,3 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
         axis.grid(alpha=0.3)
     axes[0].set(ylabel='test accuracy ± standard error')
     figure.savefig(path, dpi=120)
-    plt.close(figure)

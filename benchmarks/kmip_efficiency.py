@@ -15,7 +15,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
-from benchmarks.harness import alone, interleaved_medians, peak_memory, pyplot, write_table
+from benchmarks.harness import alone, interleaved_medians, new_figure, peak_memory, write_table
 from pyg_topomask.ops.topk.topk_inner_product import topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 
@@ -183,8 +183,8 @@ def _seconds(function: Callable[[], object]) -> float:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 3, figsize=(13, 4), layout='constrained')
+    figure = new_figure(13, 4)
+    axes = figure.subplots(1, 3)
     for axis, key in zip(axes, ('inference ms', 'training ms', 'training MB'), strict=True):
         for method in METHODS:
             points = [row for row in rows if row['method'] == method]

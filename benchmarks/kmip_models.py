@@ -16,7 +16,7 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
 
 from benchmarks.bigbird import BigBirdMask
-from benchmarks.harness import compare, count_parameters, each, interleaved_medians, nearest_width, run_all, show
+from benchmarks.harness import compare, count_parameters, each, interleaved_medians, kept_runs, nearest_width, run_all, show
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import ExpanderMask
 from pyg_topomask.nn import (
@@ -286,7 +286,7 @@ def compare_all(
         models (list of strs): Their names, k-MIP among them. (default: all)
     """
     jobs = [Job(model, seed=seed) for seed in range(training.seeds) for model in models]
-    runs = train_all(jobs, task, training, settings, folder / f'{name}_runs{"_quick" if quick else ""}.json')
+    runs = train_all(jobs, task, training, settings, kept_runs(folder, name, quick))
     steps = time_steps(map(Job, models), task, 3 if quick else 15)
     rows: list[dict[str, object]] = []
     for model in models:

@@ -7,7 +7,6 @@ import tempfile
 from functools import partial
 from pathlib import Path
 
-import numpy as np
 import torch
 import torch.nn.functional as F
 from sklearn.metrics import average_precision_score
@@ -19,7 +18,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 from benchmarks.harness import Unavailable, write_table
 from benchmarks.kmip_models import ATTENTIONS, CONVOLUTIONS, EQUAL_SIZE, REFERENCE, Task, Training, compare_all, describe
-from benchmarks.peptides import write_sample
+from benchmarks.peptides import write_dataset
 from pyg_topomask.datasets import PeptidesFunctional
 
 __all__ = ['all_molecules', 'peptides', 'run']
@@ -107,8 +106,7 @@ def _run(name: str, training: Training, models: tuple[str, ...], quick: bool, fo
     if importlib.util.find_spec('rdkit') is None:
         raise Unavailable('RDKit is not installed: install pyg_topomask with its extra [molecules]')
     with tempfile.TemporaryDirectory() as root:
-        chosen = write_sample(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
-        np.savez(Path(root) / 'splits_random_stratified.npz', train=chosen['train'], val=chosen['val'], test=chosen['test'])
+        write_dataset(Path(root), {'train': training.train, 'val': 1, 'test': training.test})
         task = peptides(root)
         task.load('train')  # prepares all of them once
         rows = compare_all(name, task, training, EIGENVECTORS, METRIC, PAPER, quick, folder, models)

@@ -12,10 +12,11 @@ from typing import NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_pool
 
-from benchmarks.harness import compare, count_parameters, each, nearest_width, pyplot, run_all, show, write_table
+from benchmarks.graphs import with_graphs
+from benchmarks.harness import compare, count_parameters, each, kept_runs, nearest_width, new_figure, run_all, show, write_table
 from pyg_topomask.datasets.induced_cycles import InducedCycles
 from pyg_topomask.datasets.motifs import MOTIFS, MotifGraphs
 from pyg_topomask.graph import Graph
@@ -88,7 +89,7 @@ def run(quick: bool, folder: Path) -> None:
         for depth in ((2,) if model == REFERENCE or quick else DEPTHS[task])
     ]
     settings = {**asdict(training), 'model': SETTINGS, 'training': [WALKS, RATE, LAST]}
-    runs = run_all(jobs, partial(_train, training=training), settings, folder / f'motifs_runs{"_quick" if quick else ""}.json')
+    runs = run_all(jobs, partial(_train, training=training), settings, kept_runs(folder, 'motifs', quick))
     rows = [_row(job, runs, seeds) for job in jobs if job.seed == 0]
     note = (
         f'Whether a graph holds a motif (Fig. 6: Erdős-Rényi graphs of 100 nodes) or an induced cycle as long as its tree '
@@ -138,10 +139,7 @@ def make_batches(job: Job, split: str, training: Training) -> list[tuple[Data, G
         graphs = list(InducedCycles(split=split, num_pairs=training.pairs, seed=job.seed))
     else:
         graphs = list(MotifGraphs(motif=job.task, split=split, num_pairs=training.pairs, seed=job.seed))
-    chosen = torch.randperm(len(graphs)).split(training.batch)
-    batches = [Batch.from_data_list([graphs[index] for index in indices.tolist()]) for indices in chosen]
-    # The graph keeps what the mask prepares.
-    return [(batch, Graph.from_data(batch)) for batch in batches]
+    return with_graphs([graphs[index] for index in torch.randperm(len(graphs)).tolist()], training.batch)
 
 
 def make_model(job: Job) -> torch.nn.Module:
@@ -219,10 +217,10 @@ def _compare(rows: list[dict[str, object]]) -> str:
 
 
 def _plot(jobs: list[Job], runs: Runs, path: Path) -> None:
-    plt = pyplot()
     seeds = 1 + max(job.seed for job in jobs)
     shown = [job for job in jobs if job.seed == 0]
-    figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout='constrained')
+    figure = new_figure(11, 4)
+    (left, right) = figure.subplots(1, 2)
     tasks = list(dict.fromkeys(job.task for job in shown if job.task != CYCLES))
     for offset, model in enumerate((REFERENCE, *CONVOLUTIONS)):
         bars = [mean_error(_values(Job(task, model, 2, 0), runs, seeds)) for task in tasks]
@@ -239,4 +237,3 @@ def _plot(jobs: list[Job], runs: Runs, path: Path) -> None:
     for axis in (left, right):
         axis.grid(alpha=0.3)
     figure.savefig(path, dpi=120)
-    plt.close(figure)

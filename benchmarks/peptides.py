@@ -12,10 +12,12 @@ from numpy.typing import NDArray
 
 from benchmarks.harness import data_folder
 
-__all__ = ['MOLECULES', 'write_sample']
+__all__ = ['MOLECULES', 'write_dataset', 'write_sample']
 
 #: The name of the file of molecules.
 MOLECULES = 'peptide_multi_class_dataset.csv.gz'
+#: The name of the file of the splits.
+SPLITS = 'splits_random_stratified.npz'
 
 
 def write_sample(folder: Path, sizes: Mapping[str, int]) -> dict[str, NDArray[np.int64]]:
@@ -27,7 +29,7 @@ def write_sample(folder: Path, sizes: Mapping[str, int]) -> dict[str, NDArray[np
         sizes (dict): How many molecules of :obj:`"train"`, :obj:`"val"` and :obj:`"test"`.
     """
     source, generator = data_folder('lrgb') / 'peptides_func', np.random.default_rng(0)
-    with np.load(source / 'splits_random_stratified.npz') as splits:
+    with np.load(source / SPLITS) as splits:
         chosen = {split: generator.permutation(splits[split])[:size] for split, size in sizes.items()}
     with gzip.open(source / MOLECULES, 'rt', newline='') as file:
         header, *rows = csv.reader(file)
@@ -35,3 +37,8 @@ def write_sample(folder: Path, sizes: Mapping[str, int]) -> dict[str, NDArray[np
         csv.writer(file).writerows([header, *(rows[index] for indices in chosen.values() for index in indices)])
     ends = np.cumsum([len(indices) for indices in chosen.values()])
     return dict(zip(chosen, np.split(np.arange(ends[-1]), ends[:-1]), strict=True))
+
+
+def write_dataset(folder: Path, sizes: Mapping[str, int]) -> None:
+    r"""Writes what :class:`~pyg_topomask.datasets.PeptidesFunctional` reads, see :func:`write_sample`."""
+    np.savez(folder / SPLITS, **write_sample(folder, sizes))  # type: ignore[arg-type]

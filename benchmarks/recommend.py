@@ -15,14 +15,26 @@ from typing import Any
 
 import torch
 
-from benchmarks.harness import alone, data_folder, each, interleaved_medians, peak_memory, run_all, write_table
+from benchmarks.harness import (
+    alone,
+    compare,
+    data_folder,
+    each,
+    interleaved_medians,
+    kept_runs,
+    new_figure,
+    peak_memory,
+    run_all,
+    show,
+    write_table,
+)
 from benchmarks.recommend_baselines import BASELINES, SETTINGS
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.recommend import InteractionDataset
 from pyg_topomask.recommend.options import default_config
 from pyg_topomask.recommend.recommender import build_recommender
 from pyg_topomask.recommend.train import Training, load_dataset
-from pyg_topomask.runs.compare import mean_error, verdict
+from pyg_topomask.runs.compare import mean_error
 
 __all__ = ['run', 'speed']
 
@@ -267,7 +279,7 @@ def _train_all(data: str, jobs: list[Job], scale: Scale, folder: Path) -> dict[J
         for name, variant in VARIANTS.items()
     }
     settings = {**asdict(scale), 'models': str(models)}
-    path = folder / f'recommend_{data}_runs{"_quick" if scale == QUICK else ""}.json'
+    path = kept_runs(folder, 'recommend', scale == QUICK, data)
     processes = 1 if torch.cuda.is_available() else None  # a GPU serves one run at a time
     train = partial(_train, data=data, scale=scale, folder=folder / 'recommend_unfinished')
     return run_all(jobs, train, settings, path, processes)
@@ -285,10 +297,10 @@ def _train(job: Job, data: str, scale: Scale, folder: Path) -> Result:
 
 def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[str, object]]:
     rows: list[dict[str, object]] = []
-    reference = [results[job] for job in jobs if job[0] == REFERENCE]
+    reference = [results[job][f'test_recall@{K}'] for job in jobs if job[0] == REFERENCE]
     for variant in dict.fromkeys(job[0] for job in jobs):
         runs = [results[job] for job in jobs if job[0] == variant]
-        gaps = [run[f'test_recall@{K}'] - base[f'test_recall@{K}'] for run, base in zip(runs, reference, strict=True)]
+        recall = [run[f'test_recall@{K}'] for run in runs]
         columns = {'Recall': f'test_recall@{K}', 'NDCG': f'test_ndcg@{K}'}
         columns |= {f'Recall of {group} items': f'test_{group} recall@{K}' for group in GROUPS}
         paper = VARIANTS[variant].paper if data == 'beauty' else None
@@ -296,13 +308,12 @@ def _rows(data: str, jobs: list[Job], results: dict[Job, Result]) -> list[dict[s
             {
                 'data': data,
                 'model': variant,
-                **{name: '{:.4f} ± {:.4f}'.format(*mean_error([run[key] for run in runs])) for name, key in columns.items()},
-                f'Recall minus {REFERENCE}, paired by seed': '{:+.4f} ± {:.4f}'.format(*mean_error(gaps)),
-                'verdict': 'reference' if variant == REFERENCE else verdict(*mean_error(gaps)),
+                **{name: show([run[key] for run in runs], 4) for name, key in columns.items()},
+                **compare(recall, reference, f'Recall minus {REFERENCE}, paired by seed', variant == REFERENCE, 4),
                 'paper, Recall': '' if paper is None else f'{paper[0]:.4f}',
                 'paper, NDCG': '' if paper is None else f'{paper[1]:.4f}',
                 'epochs': each((run['epochs'] for run in runs), 0),
-                'seeds': each((run[f'test_recall@{K}'] for run in runs), 4),
+                'seeds': each(recall, 4),
                 'best epoch': each((run['best_epoch'] for run in runs), 0),
             }
         )
@@ -350,12 +361,10 @@ def _random_dataset(nodes: int) -> InteractionDataset:
 def _plot(data: str, jobs: list[Job], results: dict[Job, Result], path: Path) -> None:
     import matplotlib as mpl
 
-    mpl.use('Agg')
-    import matplotlib.pyplot as plt
-
     shown = list(dict.fromkeys(job[0] for job in jobs))
-    colors = plt.get_cmap('tab20').colors  # type: ignore[attr-defined]
-    figure, axis = plt.subplots(figsize=(8, 4.5), layout='constrained')
+    colors = mpl.colormaps['tab20'].colors  # type: ignore[attr-defined]
+    figure = new_figure(8, 4.5)
+    axis = figure.subplots()
     for place, variant in enumerate(shown):
         values = [
             mean_error([results[job][f'test_{group} recall@{K}'] for job in jobs if job[0] == variant]) for group in GROUPS
@@ -368,4 +377,3 @@ def _plot(data: str, jobs: list[Job], results: dict[Job, Result], path: Path) ->
     axis.grid(alpha=0.3, axis='y')
     axis.legend(fontsize='small')
     figure.savefig(path, dpi=120)
-    plt.close(figure)

@@ -25,9 +25,9 @@ def run(name: str, quick: bool, folder: Path) -> bool:
     others had begun are kept in :obj:`durations.csv`.
     """
     if quick:
-        for path in folder.glob(f'{name}*_quick.json'):
+        for path in folder.glob(f'{name}_runs*_quick.json'):
             path.unlink()  # a smoke run is to run
-    resumed, start = any(folder.glob(f'{name}*.json')), time.monotonic()
+    resumed, start = any(folder.glob(f'{name}_runs*.json')), time.monotonic()
     process = multiprocessing.get_context('spawn').Process(target=work, args=(name, quick, folder))
     process.start()
     process.join()

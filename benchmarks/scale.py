@@ -17,7 +17,7 @@ from torch_geometric.nn import GATConv
 from torch_geometric.nn.attention import PerformerAttention
 
 from benchmarks.graphs import make_data
-from benchmarks.harness import peak_memory, run_all, write_table
+from benchmarks.harness import kept_runs, peak_memory, run_all, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -82,7 +82,7 @@ ATTENTIONS: dict[str, tuple[str, Callable[[], Module]]] = {
 
 def run(quick: bool, folder: Path) -> None:
     ladder, steps = (LADDER[:1], STEPS[:1]) if quick else (LADDER, STEPS)
-    path = folder / f'scale_runs{"_quick" if quick else ""}.json'
+    path = kept_runs(folder, 'scale', quick)
     settings = {'channels': CHANNELS, 'heads': HEADS, 'degree': DEGREE, 'budgets': BUDGETS}
 
     def cell(name: str, step: str, size: int) -> dict[str, float]:

@@ -2,12 +2,11 @@ r"""Time and memory per node against the number of nodes: is GRF attention linea
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 import torch
 from torch import Tensor
@@ -16,7 +15,7 @@ from torch_geometric.nn.attention import PerformerAttention
 from tqdm import tqdm
 
 from benchmarks.graphs import random_graph, ring
-from benchmarks.harness import alone, interleaved_medians, peak_memory, pyplot, write_table
+from benchmarks.harness import KEEP_MEMORY, alone, interleaved_medians, keep_memory, new_figure, peak_memory, write_table
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
@@ -27,8 +26,6 @@ __all__ = ['run']
 CHANNELS, HEADS, WALKS, P_HALT, MAX_LENGTH = 64, 4, 4, 0.5, 10
 # Where a method would take minutes or more memory than there is.
 LIMITS = {'dense masked': 16_000, 'dense alone': 16_000, 'GRF alone': 16_000, 'GRF features route': 100_000}
-# glibc returns blocks above 32 MiB to the system, which zeroes them at every allocation; this keeps them, as jemalloc does.
-KEEP_MEMORY = 'glibc.malloc.mmap_threshold=17179869184:glibc.malloc.trim_threshold=17179869184'
 METHODS = (
     'GRF edges route',
     'GRF features route',
@@ -75,9 +72,8 @@ def run(quick: bool, folder: Path) -> None:
 
 
 def _measure_all(jobs: list[tuple[str, int, str]], memory: str, repeats: int) -> list[dict[str, Any]]:
-    environment = {'GLIBC_TUNABLES': KEEP_MEMORY} if memory == 'kept' else {}
     graphs = list(dict.fromkeys((name, size) for name, size, _ in jobs))
-    with mock.patch.dict(os.environ, environment):
+    with keep_memory() if memory == 'kept' else nullcontext():
         peaks = {job: alone(_measure_memory, *job) for job in tqdm(jobs, desc=f'memory, {memory}')}
         rows: list[dict[str, Any]] = []
         for graph in tqdm(graphs, desc=f'time, memory {memory}'):
@@ -189,9 +185,9 @@ def _nothing() -> None:
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    plt = pyplot()
     shown = [row for row in rows if row['memory'] == 'kept']
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharex=True, layout='constrained')
+    figure = new_figure(10, 7)
+    axes = figure.subplots(2, 2, sharex=True)
     for column, graph in enumerate(('ring', 'random')):
         for line, (key, unit) in enumerate((('forward', 'ns per node'), ('peak memory, bytes per node', 'bytes per node'))):
             axis = axes[line, column]

@@ -13,7 +13,7 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
-from benchmarks.harness import alone, interleaved_medians, peak_memory, pyplot, write_table
+from benchmarks.harness import alone, interleaved_medians, new_figure, peak_memory, write_table
 from pyg_topomask.ops.topk import faiss as faiss_backend
 from pyg_topomask.ops.topk import keops as keops_backend
 from pyg_topomask.ops.topk.topk_inner_product import choose_topk_backend, topk_inner_product
@@ -106,8 +106,8 @@ def _build(name: str, q: Tensor, k: Tensor, ptr: Tensor) -> Callable[[], object]
 
 
 def _plot(rows: list[dict[str, Any]], path: Path) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(1, 2, figsize=(11, 4.5), layout='constrained')
+    figure = new_figure(11, 4.5)
+    axes = figure.subplots(1, 2)
     for axis, key in zip(axes, ('seconds', 'peak memory, MiB'), strict=True):
         for name in dict.fromkeys(row['method'] for row in rows):
             points = [row for row in rows if row['method'] == name and row['graphs'] == 1]
@@ -119,4 +119,3 @@ def _plot(rows: list[dict[str, Any]], path: Path) -> None:
         axis.grid(alpha=0.3)
     axes[0].legend(fontsize='small')
     figure.savefig(path, dpi=120)
-    plt.close(figure)

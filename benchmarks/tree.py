@@ -19,7 +19,6 @@ from pyg_topomask.ops.sparse_matmul import multiply
 __all__ = ['run']
 
 COLUMNS = (1, 16)
-BEYOND = 2**62  # no tree has paths as long
 
 
 def run(quick: bool, folder: Path) -> None:

@@ -23,7 +23,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 
 from benchmarks.citation import stage
-from benchmarks.harness import compare, each, run_all, show, write_table
+from benchmarks.harness import compare, each, kept_runs, run_all, show, write_table
 from benchmarks.motifs import train_epoch
 from benchmarks.tu_data import PACKED, load, split
 from pyg_topomask.graph import Graph
@@ -162,7 +162,7 @@ def run(quick: bool, folder: Path) -> None:
         stage('tu', Path(root))
         for data in names:
             load(data, root)  # processed once, before many processes read it
-        path = folder / f'tu_runs{"_quick" if quick else ""}.json'
+        path = kept_runs(folder, 'tu', quick)
         runs = run_all(jobs, partial(_train, training=training, root=root), settings, path)
     rows = [_row(job, runs, folds[job.data]) for job in jobs if job.fold == 0]
     note = (

@@ -1,7 +1,7 @@
 r"""The capabilities of a mask operator. Each is an object that implements the algebra of operators.
 
-Every class has the same five methods, so that :class:`~pyg_topomask.operators.MaskOperator` treats all alike:
-:obj:`transposed`, :obj:`scaled`, :obj:`hadamard` (the entrywise product with a mask of low rank), :obj:`plus`, and
+All classes but :class:`Blocks` have the same five methods, so that :class:`~pyg_topomask.operators.MaskOperator` treats them
+alike: :obj:`transposed`, :obj:`scaled`, :obj:`hadamard` (the entrywise product with a mask of low rank), :obj:`plus`, and
 :obj:`side_by_side`. They return :obj:`None` where the capability is lost.
 """
 

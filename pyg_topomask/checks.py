@@ -15,6 +15,7 @@ from torch import SymInt, Tensor
 
 from pyg_topomask.errors import ArgumentError
 
+INTEGERS = (torch.int32, torch.int64)
 #: The largest number of channels, heads, hops, walks of a node, and the like.
 MAX_SIZE = 2**20
 #: The largest number of nodes that have parameters of their own.
@@ -109,7 +110,7 @@ def per_head(heads: int, /, **given: object) -> Tensor:
 
 def check_batch(batch: Tensor, num_nodes: int) -> None:
     r"""Raises an error unless a tensor has the graph of each node, ascending from at least 0."""
-    if batch.shape != (num_nodes,) or batch.dtype not in (torch.int32, torch.int64):
+    if batch.shape != (num_nodes,) or batch.dtype not in INTEGERS:
         raise ArgumentError('batch', f'shape {tuple(batch.shape)} of {batch.dtype}', f'int32 and int64 of shape [{num_nodes}]')
     if batch.numel() > 0 and int(batch.min()) < 0:
         raise ArgumentError('batch', f'the graph id {int(batch.min())}', 'graph ids from 0')
@@ -139,7 +140,7 @@ def check_nodes(num_nodes: int, /, **given: Tensor) -> None:
     r"""Raises an error unless a tensor contains nodes of a graph, :obj:`[n]`."""
     check_shape(('n',), **given)
     for argument, nodes in given.items():
-        if nodes.dtype not in (torch.int32, torch.int64):
+        if nodes.dtype not in INTEGERS:
             raise ArgumentError(argument, nodes.dtype, 'int32 and int64', 'for a mask, mask.nonzero().flatten()')
         if bool(((nodes < 0) | (nodes >= num_nodes)).any()):
             span = f'numbers from {int(nodes.amin())} to {int(nodes.amax())}'

@@ -5,10 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_batch
+from pyg_topomask.checks import INTEGERS, check_batch
 from pyg_topomask.errors import ArgumentError
 
-INTEGERS = (torch.int32, torch.int64)
 #: The data types of whole numbers that edge weights may have.
 WHOLE = (*INTEGERS, torch.uint8, torch.int8, torch.int16)
 

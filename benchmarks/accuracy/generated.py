@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx, to_scipy_sparse_matrix
 
-from benchmarks.graphs import in_batches
+from benchmarks.graphs import Splits, in_batches
 from pyg_topomask.datasets import MajorityTrees
 
 __all__ = [
@@ -32,12 +32,12 @@ RING, RING_CLASSES = 40, 5
 DEPTH = 4
 
 
-def majority_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+def majority_on_trees(seed: int) -> Splits:
     r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees` in batches of 20."""
     return _trees(MajorityTrees(seed=seed))
 
 
-def _trees(dataset: MajorityTrees) -> tuple[list[Data], list[Data], list[Data]]:
+def _trees(dataset: MajorityTrees) -> Splits:
     parts = [[dataset[int(index)] for index in indices] for indices in dataset.split_indices().values()]
     for data in (data for part in parts for data in part):
         data.mask = torch.ones(data.num_nodes, dtype=torch.bool)
@@ -45,7 +45,7 @@ def _trees(dataset: MajorityTrees) -> tuple[list[Data], list[Data], list[Data]]:
     return first, second, third
 
 
-def distances_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+def distances_on_trees(seed: int) -> Splits:
     r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees`, in which 1 % of the nodes is marked. Each node has
     to say how many edges the next marked node is away: 0 to 15, or more.
     """
@@ -60,7 +60,7 @@ def distances_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
     return parts
 
 
-def lookup_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+def lookup_on_trees(seed: int) -> Splits:
     r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees` with eight keys in batches of 20."""
     return _trees(MajorityTrees(radius=4, num_keys=8, seed=seed))
 
@@ -75,7 +75,7 @@ def _marks_and_hops(edge_index: Tensor, size: int, marked: NDArray[Any], farthes
     return x, torch.from_numpy(hops.astype(np.int64))
 
 
-def distances_to_infected(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+def distances_to_infected(seed: int) -> Splits:
     r"""Returns three Erdos-Renyi graphs of 15,000 nodes with 3 neighbors on average, 2 % of the nodes infected, as in PyG's
     :class:`~torch_geometric.datasets.InfectionDataset`. Each node has to say how many edges the next infected node is away: 0
     to 4, or more.
@@ -92,7 +92,7 @@ def distances_to_infected(seed: int) -> tuple[list[Data], list[Data], list[Data]
     return parts[0], parts[1], parts[2]
 
 
-def transfer_on_rings(seed: int, crossed: bool = False) -> tuple[list[Data], list[Data], list[Data]]:
+def transfer_on_rings(seed: int, crossed: bool = False) -> Splits:
     r"""Returns rings of 40 nodes. One node has one of five classes, and the node opposite has to say which, from `"On
     Over-Squashing in Message Passing Neural Networks" <https://arxiv.org/abs/2302.02941>`_ (graph transfer).
 
@@ -117,7 +117,7 @@ def transfer_on_rings(seed: int, crossed: bool = False) -> tuple[list[Data], lis
     return first, second, third
 
 
-def match_on_trees(seed: int) -> tuple[list[Data], list[Data], list[Data]]:
+def match_on_trees(seed: int) -> Splits:
     r"""Returns binary trees of depth 4. Each of the 16 leaves has another key, and one of 16 classes. The root asks for a key,
     and has to say the class of its leaf, from `"On the Bottleneck of Graph Neural Networks and its Practical Implications"
     <https://arxiv.org/abs/2006.05205>`_ (NeighborsMatch, Sec. 4.1, with the key and the class as features).

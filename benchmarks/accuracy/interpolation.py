@@ -13,13 +13,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from benchmarks.graphs import in_batches
+from benchmarks.graphs import Splits, in_batches
 from pyg_topomask.datasets.meshes import PATCHES, cut_patch, read_mesh
 
-__all__ = ['Splits', 'data_to_interpolate', 'normals_of_meshes', 'speed_of_traffic']
+__all__ = ['data_to_interpolate', 'normals_of_meshes', 'speed_of_traffic']
 
-#: The graphs of training, validation and test. The attribute :obj:`mask` says which nodes count.
-Splits = tuple[list[Data], list[Data], list[Data]]
 VERTICES, KNOWN = 2000, 0.05
 STEPS = (256, 128, 128)
 

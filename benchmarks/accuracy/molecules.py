@@ -6,14 +6,12 @@ import tempfile
 from functools import lru_cache
 from pathlib import Path
 
-import numpy as np
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from benchmarks.accuracy.interpolation import Splits
-from benchmarks.graphs import in_batches
-from benchmarks.peptides import write_sample
+from benchmarks.graphs import Splits, in_batches
+from benchmarks.peptides import write_dataset
 from pyg_topomask.datasets import PeptidesFunctional
 from pyg_topomask.datasets.file_dataset import SPLITS
 
@@ -31,8 +29,7 @@ def functions_of_peptides(sizes: tuple[int, int, int]) -> Splits:
         sizes (tuple): How many molecules of training, validation and test.
     """
     with tempfile.TemporaryDirectory() as root:
-        chosen = write_sample(Path(root), dict(zip(SPLITS, sizes, strict=True)))
-        np.savez(Path(root) / 'splits_random_stratified.npz', train=chosen['train'], val=chosen['val'], test=chosen['test'])
+        write_dataset(Path(root), dict(zip(SPLITS, sizes, strict=True)))
         parts = [list(PeptidesFunctional(root, split)) for split in SPLITS]
     categories = [column.unique() for column in torch.cat([data.x for part in parts for data in part]).t()]
     first, second, third = (_batches(part, categories) for part in parts)

@@ -93,7 +93,7 @@ class Example(NamedTuple):
 
 #: Local layers, called with the channels and the heads.
 LOCAL: dict[str, Callable[[int, int], Module]] = {
-    'gcn': lambda width, heads: GCNConv(width, width, cached=False),
+    'gcn': lambda width, heads: GCNConv(width, width),
     'sage': lambda width, heads: SAGEConv(width, width, root_weight=False),
     'gat': lambda width, heads: GATConv(width, width // heads, heads, add_self_loops=False),
     'gin': lambda width, heads: GINConv(MLP([width, width, width], norm=None)),
@@ -152,7 +152,7 @@ ATTENTIONS: dict[str, Callable[[Setting], Module]] = {
 }
 
 
-#: How an attention enters a layer, in words.
+#: What differs from the plain layer or its training, in words.
 VARIANTS = {
     'sum': 'The attention is added, with the feature map ReLU.',
     'gate': 'The attention is multiplied by a sigmoid of a linear map of the input first, as in Polynormer.',

@@ -71,10 +71,10 @@ def _variants(first: Setting, *changes: Mapping[str, object]) -> tuple[Setting, 
     return (first, *(first._replace(**change) for change in changes))  # type: ignore[arg-type]
 
 
-_TREES = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
-_LOOKUP = Setting('none', 'hop', 3, 32, 4, 'balls', epochs=60, dropout=0.0)
-_MESHES = Setting('none', 'hop', 2, 32, 6, 'balls', epochs=40, dropout=0.0)
-_SYDNEY = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40, dropout=0.0)
+_TREES = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40)
+_LOOKUP = Setting('none', 'hop', 3, 32, 4, 'balls', epochs=60)
+_MESHES = Setting('none', 'hop', 2, 32, 6, 'balls', epochs=40)
+_SYDNEY = Setting('none', 'hop', 2, 32, 8, 'balls', epochs=40)
 _SYDNEY_DEEP = _SYDNEY._replace(layers=4, reach=4, epochs=80)
 _MINESWEEPER = Setting('none', 'adjacency', 12, 64, 1, 'hops', epochs=400, dropout=0.2)
 #: The training of the published GCN.
@@ -84,12 +84,12 @@ _RESIDUAL = {'variant': 'residual'}
 _TOLOKERS = Setting('none', 'adjacency', 4, 64, 1, 'hops', epochs=120, dropout=0.3)
 _CHAMELEON = Setting('none', 'adjacency', 4, 128, 1, 'hops', epochs=200, dropout=0.7, decay=1e-3)
 _SQUIRREL = _CHAMELEON._replace(decay=5e-4)
-_CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120, dropout=0.0)
+_CHICAGO = Setting('none', 'hop', 4, 32, 4, 'decay', epochs=120)
 _PEPTIDES = Setting('none', 'hop', 4, 64, 4, 'balls', epochs=30, rate=5e-3, dropout=0.1)
 _ALL_PEPTIDES = _PEPTIDES._replace(local='gcn', attention='none', epochs=20)
-_RINGS = Setting('none', 'hop', 1, 32, 20, 'balls', epochs=100, dropout=0.0)
-_MATCH = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=40, dropout=0.0)
-_DISTANCES = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=60, dropout=0.0)
+_RINGS = Setting('none', 'hop', 1, 32, 20, 'balls', epochs=100)
+_MATCH = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=40)
+_DISTANCES = Setting('none', 'hop', 2, 32, 4, 'balls', epochs=60)
 _TRAFFIC = Setting('none', 'hop', 2, 32, 3, 'balls', epochs=60, dropout=0.2)
 _RINGS_PLAN = _plan(
     _variants(_RINGS, {'start': 'hops'}),

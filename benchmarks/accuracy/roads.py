@@ -11,7 +11,8 @@ import torch
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from benchmarks.accuracy.interpolation import Splits, data_to_interpolate
+from benchmarks.accuracy.interpolation import data_to_interpolate
+from benchmarks.graphs import Splits
 from pyg_topomask.datasets import RoadEccentricity
 from pyg_topomask.datasets.roads import read_roads
 

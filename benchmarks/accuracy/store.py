@@ -3,17 +3,13 @@ r"""The table of all runs: one row for each setting and split. Finished runs are
 from __future__ import annotations
 
 import csv
-import multiprocessing
 from collections.abc import Iterable
-from concurrent.futures import ProcessPoolExecutor, as_completed
 from pathlib import Path
 from typing import Any, get_type_hints
 
-import torch
-from tqdm import tqdm
-
 from benchmarks.accuracy.networks import Setting
 from benchmarks.accuracy.training import Run, train
+from benchmarks.harness import in_parallel
 
 __all__ = ['COLUMNS', 'Job', 'read_runs', 'run_missing']
 
@@ -39,13 +35,12 @@ def _from_row(row: dict[str, str]) -> tuple[Job, Run]:
     return (row['task'], setting, int(row['split'])), run
 
 
-def run_missing(jobs: Iterable[Job], path: Path, processes: int | None = None) -> None:
-    r"""Runs the jobs that a file has no row of, each on one thread, and appends a row as each one ends.
+def run_missing(jobs: Iterable[Job], path: Path) -> None:
+    r"""Runs the jobs that a file has no row of, and appends a row as each one ends.
 
     Args:
         jobs (iterable): The jobs, in the order in which they begin.
         path (Path): The file, which may be interrupted at any time and continued later.
-        processes (int, optional): How many run at a time. (default: :obj:`None`, as many as the machine has cores)
     """
     finished = read_runs(path)
     missing = [job for job in dict.fromkeys(jobs) if job not in finished]
@@ -54,17 +49,11 @@ def run_missing(jobs: Iterable[Job], path: Path, processes: int | None = None) -
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.is_file():
         path.write_text(','.join(COLUMNS) + '\n')
-    context = multiprocessing.get_context('spawn')
-    with ProcessPoolExecutor(min(processes or multiprocessing.cpu_count(), len(missing)), mp_context=context) as pool:
-        running = {pool.submit(_run, *job): job for job in missing}
-        for future in tqdm(as_completed(running), total=len(missing), desc='accuracy'):
-            task, setting, split = running[future]
-            run = future.result()
-            row = [task, *setting, split, f'{run.validation:.5f}', f'{run.test:.5f}', run.epoch, f'{run.seconds:.1f}']
-            with path.open('a', newline='') as file:
-                csv.writer(file, lineterminator='\n').writerow([*row, run.parameters])
+    for (task, setting, split), run in in_parallel(missing, _run, 'accuracy'):
+        row = [task, *setting, split, f'{run.validation:.5f}', f'{run.test:.5f}', run.epoch, f'{run.seconds:.1f}']
+        with path.open('a', newline='') as file:
+            csv.writer(file, lineterminator='\n').writerow([*row, run.parameters])
 
 
-def _run(task: str, setting: Setting, split: int) -> Run:
-    torch.set_num_threads(1)
-    return train(task, setting, split)
+def _run(job: Job) -> Run:
+    return train(*job)

@@ -12,7 +12,7 @@ from benchmarks.accuracy.plans import DEPTHS, KINDS, LAYERS, MASKED, VARIATIONS,
 from benchmarks.accuracy.store import Job
 from benchmarks.accuracy.tasks import TASKS, Task
 from benchmarks.accuracy.training import Run
-from benchmarks.harness import compare, each, pyplot, show, write_table
+from benchmarks.harness import compare, each, new_figure, show, write_table
 
 __all__ = ['splits_of', 'write_depths', 'write_kinds', 'write_task', 'write_variations', 'write_walks']
 
@@ -89,8 +89,8 @@ def _draw(
     chosen: Mapping[str, Setting],
     folder: Path,
 ) -> None:
-    plt = pyplot()
-    figure, axes = plt.subplots(figsize=(7, 4.5))
+    figure = new_figure(7, 4.5)
+    axes = figure.subplots()
     for number, (group, settings) in enumerate(plan.groups.items()):
         for setting in settings:
             scores = [run.test for run in results[setting]]
@@ -106,9 +106,7 @@ def _draw(
             )
     axes.set(xscale='log', xlabel='seconds of training', ylabel=f'test {task.metric.name}', title=name)
     axes.legend(fontsize=7)
-    figure.tight_layout()
     figure.savefig(folder / f'accuracy_{name}.png', dpi=120)
-    plt.close(figure)
 
 
 def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
@@ -205,8 +203,8 @@ def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
         runs (dict): The finished runs.
         folder (Path): Where they are written.
     """
-    plt = pyplot()
-    figure, axes = plt.subplots(1, len(DEPTHS), figsize=(4 * len(DEPTHS), 3.5), squeeze=False)
+    figure = new_figure(4 * len(DEPTHS), 3.5)
+    axes = figure.subplots(1, len(DEPTHS), squeeze=False)
     rows: list[Row] = []
     for axis, (name, settings) in zip(axes[0], DEPTHS.items(), strict=True):
         for number, model in enumerate(dict.fromkeys(setting.name for setting in settings)):
@@ -233,9 +231,7 @@ def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
         axis.set(xscale='log', xlabel='layers', ylabel=f'test {TASKS[name].metric.name}', title=name, xticks=LAYERS)
         axis.set_xticklabels(LAYERS)
         axis.legend(fontsize=7)
-    figure.tight_layout()
     figure.savefig(folder / 'accuracy_depth.png', dpi=120)
-    plt.close(figure)
     note = (
         'Hop attention without message passing, and message passing without attention, by the number of layers. Mean ± '
         'standard error. Seconds are those of a processor in training, on one thread.'

@@ -21,9 +21,10 @@ from benchmarks.accuracy.generated import (
     match_on_trees,
     transfer_on_rings,
 )
-from benchmarks.accuracy.interpolation import Splits, normals_of_meshes, speed_of_traffic
+from benchmarks.accuracy.interpolation import normals_of_meshes, speed_of_traffic
 from benchmarks.accuracy.molecules import functions_of_peptides
 from benchmarks.accuracy.roads import eccentricity_on_roads, volume_on_roads
+from benchmarks.graphs import Splits
 from benchmarks.harness import data_folder
 
 __all__ = ['TASKS', 'Metric', 'Task']

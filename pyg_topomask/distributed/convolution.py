@@ -40,7 +40,7 @@ _BIPARTITE = (GATConv, GATv2Conv, GENConv, GINConv, GINEConv, GraphConv, ResGate
 _OTHER_NORMS = (DiffGroupNorm, GraphNorm, GraphSizeNorm, InstanceNorm, MeanSubtractionNorm, PairNorm)
 
 
-def check_nodes(module: torch.nn.Module, converted: bool = True) -> None:
+def check_sees_all_nodes(module: torch.nn.Module, converted: bool = True) -> None:
     r"""Raises an error for a normalization over only the nodes of this process, or PyG's attention to these nodes.
 
     Args:
@@ -79,7 +79,7 @@ def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
         ValueError: If the convolution is not supported. Some use more than the incoming edges of a node. In all processes, if
             their convolutions differ when they are first used.
     """
-    check_nodes(conv)
+    check_sees_all_nodes(conv)
     kind, edge_index = type(conv), graph.edge_index
     known = (*_BIPARTITE, GCNConv, PNAConv)
     if kind not in known or getattr(conv, 'flow', '') != 'source_to_target':

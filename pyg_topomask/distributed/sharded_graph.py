@@ -16,7 +16,7 @@ from torch_geometric.data import Data
 
 import pyg_topomask.distributed.attention as attention
 from pyg_topomask.distributed.communication import Processes, processes
-from pyg_topomask.distributed.convolution import check_nodes, convolve
+from pyg_topomask.distributed.convolution import check_sees_all_nodes, convolve
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
@@ -234,7 +234,7 @@ class ShardedGraph(Shard):
             return convolve(conv, x, self, **kwargs)
 
     def check_layer(self, layer: torch.nn.Module) -> None:
-        check_nodes(layer)
+        check_sees_all_nodes(layer)
 
     def linear_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str) -> Tensor:
         with self.group.reporting():

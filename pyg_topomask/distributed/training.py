@@ -10,7 +10,7 @@ from torch_geometric.nn import LayerNorm
 
 from pyg_topomask.distributed.collectives import sum_over_processes
 from pyg_topomask.distributed.communication import Processes
-from pyg_topomask.distributed.convolution import check_nodes
+from pyg_topomask.distributed.convolution import check_sees_all_nodes
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.errors import ArgumentError
 
@@ -176,7 +176,7 @@ def convert_norms(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Modu
         >>> convert_norms(torch.nn.BatchNorm1d(4), graph)
         GlobalBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, ...)
     """
-    check_nodes(module, converted=False)
+    check_sees_all_nodes(module, converted=False)
     if type(module) is torch.nn.BatchNorm1d:
         return GlobalBatchNorm(module, graph)
     if type(module) is LayerNorm and module.mode == 'graph':

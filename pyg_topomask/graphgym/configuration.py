@@ -289,7 +289,7 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
         if types and type(value) is not type(default):
             if type(value) not in types:
                 accepted = ', '.join('null' if kind is type(None) else kind.__name__ for kind in types)
-                raise ArgumentError(str('.'.join((*path, name))), repr(value), f'values of type {accepted}')
+                raise ArgumentError('.'.join((*path, name)), repr(value), f'values of type {accepted}')
             known[name] = value  # of the type that yacs then finds
         adapted[name] = value
     return adapted

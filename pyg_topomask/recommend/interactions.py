@@ -10,8 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_seed, check_shape, is_number
-from pyg_topomask.edge_checks import INTEGERS
+from pyg_topomask.checks import INTEGERS, check_seed, check_shape, is_number
 from pyg_topomask.errors import ArgumentError
 
 

@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask.checks import check_seed, check_size, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_normalization
-from pyg_topomask.transforms.checks import check_edges, check_unbatched
+from pyg_topomask.transforms.checks import check_has_edges, check_unbatched
 
 EdgeType = tuple[str, str, str]
 
@@ -116,7 +116,7 @@ class AddSVDEncoding(BaseTransform):
         if not isinstance(data, Data):
             raise ArgumentError('data', type(data).__name__, 'Data and HeteroData')
         check_unbatched(data)
-        check_edges(data)
+        check_has_edges(data)
         graph = Graph.from_data(data)
         num_users = self.num_users if self.num_users is not None else getattr(data, 'num_users', None)
         if num_users is not None:

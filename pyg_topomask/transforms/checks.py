@@ -16,7 +16,7 @@ def check_homogeneous(data: Data) -> None:
         raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data (of HeteroData, use to_homogeneous())')
 
 
-def check_edges(data: Data) -> None:
+def check_has_edges(data: Data) -> None:
     r"""Raises a :class:`ValueError` for data without :obj:`edge_index`, which may have shape :obj:`[2, 0]`."""
     if 'edge_index' not in data and 'adj_t' not in data:
         raise ArgumentError(
@@ -25,6 +25,12 @@ def check_edges(data: Data) -> None:
             'data with edge_index or adj_t',
             'KNNGraph adds edges between nearest neighbors',
         )
+
+
+def check_has_positions(data: Data) -> None:
+    r"""Raises a :class:`ValueError` for data without :obj:`pos`."""
+    if 'pos' not in data:
+        raise ArgumentError('data', f'{data} without pos', 'data with positions')
 
 
 def check_unbatched(data: BaseData) -> None:
@@ -39,5 +45,5 @@ def single_graph(data: Data) -> Graph:
     r"""Returns the graph of data that is homogeneous, no batch, and has edges, and raises a :class:`ValueError` for others."""
     check_homogeneous(data)
     check_unbatched(data)
-    check_edges(data)
+    check_has_edges(data)
     return Graph.from_data(data)

@@ -8,10 +8,9 @@ from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
 from pyg_topomask.checks import check_whole
-from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import check_flow
 from pyg_topomask.ops.knn import knn_graph
-from pyg_topomask.transforms.checks import check_homogeneous
+from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous
 
 
 @functional_transform('topo_knn_graph')
@@ -56,8 +55,7 @@ class KNNGraph(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
-        if 'pos' not in data:
-            raise ArgumentError('data', f'{data} without pos', 'data with positions')
+        check_has_positions(data)
         edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop, self.flow)
         data.edge_index = to_undirected(edge_index, num_nodes=data.num_nodes) if self.force_undirected else edge_index
         for name in ('adj_t', 'edge_attr', 'edge_weight'):

@@ -14,7 +14,7 @@ from pyg_topomask.checks import check_seed, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import device_of
 from pyg_topomask.ops.knn import check_positions
-from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
+from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous, check_unbatched
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
@@ -130,8 +130,7 @@ class FarthestSampling(_Sampling):
 
     def forward(self, data: Data) -> Data:
         num_nodes = _check(data)
-        if 'pos' not in data:
-            raise ArgumentError('data', f'{data} without pos', 'data with positions')
+        check_has_positions(data)
         if num_nodes <= self.num:
             return data
         start = int(torch.randint(num_nodes, (1,), generator=torch.Generator().manual_seed(self.seed)))

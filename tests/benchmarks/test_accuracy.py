@@ -115,7 +115,7 @@ def test_atoms_of_peptides_are_categories(monkeypatch: pytest.MonkeyPatch) -> No
         for split, sizes in (('train', (2, 3, 4)), ('val', (5,)), ('test', (6,)))
     }
     module = 'benchmarks.accuracy.molecules'
-    monkeypatch.setattr(f'{module}.write_sample', lambda folder, sizes: {name: np.arange(size) for name, size in sizes.items()})
+    monkeypatch.setattr(f'{module}.write_dataset', lambda folder, sizes: None)
     monkeypatch.setattr(f'{module}.PeptidesFunctional', lambda root, split: molecules[split])
     monkeypatch.setattr(f'{module}.BATCH', 2)
     parts = functions_of_peptides.__wrapped__((3, 1, 1))
@@ -265,7 +265,7 @@ def test_finished_runs_are_kept_and_not_run_again(tmp_path: Path, monkeypatch: p
     with path.open('w', newline='') as file:
         csv.writer(file).writerows([store.COLUMNS, *([task, *setting, split, *run] for task, setting, split in jobs)])
     assert store.read_runs(path) == dict.fromkeys(jobs, run)
-    monkeypatch.setattr(store, 'ProcessPoolExecutor', None)  # cannot be called
+    monkeypatch.setattr('benchmarks.harness.ProcessPoolExecutor', None)  # cannot be called
     store.run_missing(jobs, path)
     assert store.read_runs(tmp_path / 'none.csv') == {}
 

@@ -35,6 +35,7 @@ from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, layer_option
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
+from pyg_topomask.runs.best import BEST
 from pyg_topomask.runs.checkpoint import differences, load_checkpoint
 from pyg_topomask.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.viz import (
@@ -146,7 +147,7 @@ def inspect_attention(
     name = run_name(cfg_file)
     root = Path(cfg.out_dir if out is None else out)
     if checkpoint is None:
-        checkpoint = root / name / str(cfg.seed) / 'checkpoints' / 'best.pt'
+        checkpoint = root / name / str(cfg.seed) / BEST
     if not Path(checkpoint).is_file():
         raise ArgumentError(
             'checkpoint',
@@ -166,7 +167,7 @@ def inspect_attention(
     except RuntimeError as error:
         reason = ' '.join(str(error).split())
         raise ArgumentError(
-            'checkpoint', f'{checkpoint} of another model', f'checkpoints of the model in {cfg_file}', str(reason)
+            'checkpoint', f'{checkpoint} of another model', f'checkpoints of the model in {cfg_file}', reason
         ) from error
     folder = root / name / 'attention'
     folder.mkdir(parents=True, exist_ok=True)
@@ -197,7 +198,7 @@ def _check_same_model(checkpoint: str | Path, config: str) -> None:
     changed = differences(config, cfg.dump(), (*FREE_OPTIONS, LENGTH_OPTION))
     texts = [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]
     if texts:
-        raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', str('; '.join(texts)))
+        raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', '; '.join(texts))
 
 
 def _first_graphs(count: int) -> list[Data]:

@@ -13,7 +13,7 @@ import pyg_topomask.ops.topk.dense as dense
 import pyg_topomask.ops.topk.faiss as faiss
 import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
-from pyg_topomask.checks import check_choice, check_whole
+from pyg_topomask.checks import INTEGERS, check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import transformable, unwrapped
 from pyg_topomask.ops.numba_backend import uses_numba
@@ -251,7 +251,7 @@ def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int |
 
 def _checked_ptr(ptr: Tensor, q: Tensor) -> Tensor:
     r"""Returns :obj:`ptr` on the CPU."""
-    if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in (torch.int32, torch.int64) or ptr.device != q.device:
+    if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in INTEGERS or ptr.device != q.device:
         raise ArgumentError(
             'ptr', f'shape {tuple(ptr.shape)} of {ptr.dtype} on {ptr.device}', f'int32 and int64 of shape [B + 1] on {q.device}'
         )
