@@ -61,6 +61,12 @@ def check_seed(**given: object) -> None:
     check_whole(-(2**63), 2**64 - 1, **given)
 
 
+def check_generator(generator: object) -> None:
+    r"""Raises an error unless a value is a generator of random numbers, or :obj:`None`."""
+    if generator is not None and not isinstance(generator, torch.Generator):
+        raise ArgumentError('generator', repr(generator), 'torch.Generator and None')
+
+
 def check_even(**given: object) -> None:
     r"""Raises an error unless a value is an even integer from 2 to :obj:`2**20`."""
     _check(given, f'even numbers from 2 to {MAX_SIZE}', lambda value: is_whole(value) and value in range(2, MAX_SIZE + 1, 2))

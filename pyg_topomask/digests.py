@@ -8,18 +8,22 @@ import pickle
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
+from types import MethodType
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.transforms import Compose
 
+# Packages whose code changes with their version alone.
+_VERSIONED = ('builtins', 'collections', 'functools', 'numpy', 'pyg_topomask', 'torch', 'torch_geometric')
 # The errors of values that cannot be hashed.
 UNHASHABLE = (TypeError, AttributeError, pickle.PicklingError, RecursionError)
 
 
 def digest_of(value: Any) -> bytes:
-    r"""Returns a hash that is equal for equal values in any process, unlike pickles of tensors.
+    r"""Returns a hash that is equal for equal values in any process, unlike pickles of tensors. It depends on the code of
+    user-defined functions and classes.
 
     Args:
         value (Any): The value.
@@ -27,7 +31,7 @@ def digest_of(value: Any) -> bytes:
     Raises:
         TypeError: For values that cannot be identified in another process, such as lambda functions.
     """
-    digest = hashlib.blake2b(_name_of(type(value)).encode(), digest_size=16)
+    digest = hashlib.blake2b(_code_of(type(value)), digest_size=16)
     if isinstance(value, Tensor) and value.layout == torch.strided:
         value = value.detach().cpu()
         digest.update(f'{value.dtype}{tuple(value.shape)}'.encode())
@@ -44,8 +48,10 @@ def digest_of(value: Any) -> bytes:
             digest.update(digest_of(item))
     elif type(value) in (str, bool, int, float, bytes, type(None)):
         digest.update(repr(value).encode())
+    elif isinstance(value, MethodType):
+        digest.update(digest_of([value.__self__, value.__func__]))
     elif hasattr(value, '__qualname__'):  # a class or a function
-        digest.update(_name_of(value).encode())
+        digest.update(_code_of(value))
     elif is_dataclass(value):  # by its fields, because cached values may come and go
         digest.update(digest_of([getattr(value, field.name) for field in fields(value)]))
     else:
@@ -63,11 +69,14 @@ def _digest_of_state(value: Any) -> bytes:
     return digest_of([list(item) if isinstance(item, Iterator) else item for item in state])
 
 
-def _name_of(value: Any) -> str:
+def _code_of(value: Any) -> bytes:
+    r"""The name of a class or a function, and the source code of a user's, which may change."""
     name = f'{value.__module__}.{value.__qualname__}'
-    if '<' in name:
+    # A decorator may give a function the name of another.
+    if '<' in name or hasattr(value, '__wrapped__'):
         raise TypeError(f'{name} has no name that another process could find it by')
-    return name
+    kinds = inspect.getmro(value) if isinstance(value, type) else (value,)
+    return ''.join([name, *map(_source_of, kinds)]).encode()
 
 
 def steps_of(transform: Any) -> list[Any]:
@@ -76,7 +85,7 @@ def steps_of(transform: Any) -> list[Any]:
 
 
 def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
-    r"""Returns a hash of a transform with all arguments, and of its code if it is user-defined.
+    r"""Returns a hash of a transform with all arguments.
 
     Args:
         transform (callable): The transform, or a composition.
@@ -84,18 +93,15 @@ def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
     Raises:
         TypeError: For transforms that cannot be identified in another process, such as lambda functions.
     """
-    steps = steps_of(transform)
-    return digest_of([steps, [_source_of(step) for step in steps]])
+    return digest_of(steps_of(transform))
 
 
-def _source_of(transform: Any) -> str:
-    r"""The source code of a user's transform, which may change."""
-    code = transform if hasattr(transform, '__qualname__') else type(transform)
-    if code.__module__.partition('.')[0] in ('pyg_topomask', 'torch_geometric'):
+def _source_of(value: Any) -> str:
+    if str(value.__module__).partition('.')[0] in _VERSIONED:
         return ''
     try:
-        return inspect.getsource(code)
-    except (OSError, TypeError):  # defined in a console
+        return inspect.getsource(value)
+    except (OSError, TypeError):  # defined in a console, or not in Python
         return ''
 
 

@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import lexsort
 
-from pyg_topomask.checks import check_shape, check_whole
+from pyg_topomask.checks import check_batch, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 
@@ -62,7 +62,7 @@ def color_refinement(
     color = _first_colors('colors', colors, num_nodes, edge_index.device)
     label = _first_colors('edge_colors', edge_colors, source.numel(), edge_index.device)
     if batch is not None:
-        check_shape((num_nodes,), batch=batch)
+        check_batch(batch, num_nodes)
         batch = batch.long()
         label = 2 * label + (source == target).long()
         num_graphs = int(batch.max()) + 1 if num_nodes > 0 else 0
@@ -124,7 +124,10 @@ def _rows(graphs: Sequence[Data], names: Sequence[str], argument: str, sizes: Se
         for data, size in zip(graphs, sizes, strict=True):
             if data[name].shape[:1] != (size,):
                 raise ArgumentError(argument, f'{name!r} of shape {tuple(data[name].shape)}', f'[{size}, ...]')
-        rows = torch.cat([data[name].unsqueeze(1).flatten(1) for data in graphs])
+        first, second = (data[name].unsqueeze(1).flatten(1) for data in graphs)
+        if first.size(1) != second.size(1):
+            raise ArgumentError(argument, f'{name!r} with {first.size(1)} and {second.size(1)} columns', 'equal numbers')
+        rows = torch.cat([first, second])
         columns.append(_number(rows.t()))  # separately, because data types may differ
     return torch.stack(columns, dim=1) if columns else None
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_numbers, check_size
+from pyg_topomask.checks import check_generator, check_numbers, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.functorch import is_exporting, outside_transforms
@@ -121,6 +121,7 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
             generator (torch.Generator, optional): The source of random numbers; if given, the mask prepares a new state
                 that is not shared. (default: :obj:`None`)
         """
+        check_generator(generator)
         if self.fresh and generator is None:
             graph.forward_pass.enter(self)
         return self._state(graph, generator)
@@ -155,6 +156,8 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         return HadamardMask(self, other) if isinstance(other, Mask) else ScaledMask(self, other)
 
     __rmul__ = __mul__
+    #: NumPy then leaves the product of an array and a mask to the mask.
+    __array_ufunc__ = None
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}'
@@ -367,7 +370,7 @@ class ScaledMask(ComposedMask):
         super().__init__(mask)
         check_numbers(scale=scale)
         if not isinstance(scale, Tensor):
-            scale = torch.tensor(float(scale))
+            scale = torch.as_tensor(scale, dtype=torch.get_default_dtype())
         check_scale(scale, mask.heads)
         if not scale.is_meta and not bool(scale.isfinite().all()):
             raise ArgumentError('scale', scale.tolist(), 'finite numbers')

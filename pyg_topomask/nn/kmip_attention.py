@@ -8,7 +8,15 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_choice, check_even, check_not_negative, check_probability, check_seed, check_whole
+from pyg_topomask.checks import (
+    check_choice,
+    check_even,
+    check_generator,
+    check_not_negative,
+    check_probability,
+    check_seed,
+    check_whole,
+)
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import unwrapped
 from pyg_topomask.graph import Graph
@@ -204,6 +212,7 @@ class KMIPAttention(ExplicitAttention):
 
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs of the attention."""
+        check_generator(generator)
         q, k = self._features(q, k, graph)
         wanted = self._k_of_forward_pass(k)
         num = min(wanted, max(graph.segments.largest, 1))

@@ -41,8 +41,7 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     """
     check_whole(1, chunk_size=chunk_size)
     _check_embeddings(users, items)
-    if not is_whole(k, 1) or k > items.size(0):
-        raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the number of items')
+    _check_cutoff(k, items)
     for argument, embeddings in {'users': users, 'items': items}.items():
         if not bool(embeddings.isfinite().all()):
             raise ArgumentError(argument, 'NaN or infinite numbers', 'finite embeddings')
@@ -104,6 +103,10 @@ def evaluate(
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ArgumentError('k', repr(k), 'an integer, and a list of one or more')
     _check_embeddings(users, items)
+    for cutoff in cutoffs:
+        _check_cutoff(cutoff, items)
+    if groups is not None:
+        check_shape((items.size(0),), groups=groups[0])
     check_range('targets', targets, users.size(0), items.size(0))
     targets = targets.long()
     user_index, row = targets[0].unique(return_inverse=True)
@@ -119,6 +122,11 @@ def evaluate(
                 metrics = _ranking_metrics(ranking[:, :cutoff], labels[:, groups[0][labels[1]] == group])
                 result |= {f'{name} {key}': value for key, value in metrics.items()}
     return result
+
+
+def _check_cutoff(k: int, items: Tensor) -> None:
+    if not is_whole(k, 1) or k > items.size(0):
+        raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the number of items')
 
 
 def _check_embeddings(users: Tensor, items: Tensor) -> None:

@@ -162,7 +162,7 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
         seed (int, optional): The seed. (default: :obj:`0`)
 
     Raises:
-        ValueError: If a ratio is negative, or if no interaction is left for training.
+        ValueError: If a ratio is negative, or the sum of both is not below 1.
 
     Example:
         >>> pairs = torch.stack([torch.zeros(10, dtype=torch.long), torch.arange(10)])
@@ -211,7 +211,8 @@ def check_range(argument: str, pairs: Tensor, num_users: int, num_items: int) ->
 
 
 def _check_pairs(name: str, pairs: Tensor) -> None:
-    if pairs.dim() != 2 or pairs.size(0) != 2 or pairs.is_floating_point():
-        raise ArgumentError(name, f'{pairs.dtype} of shape {list(pairs.shape)}', 'integers of shape [2, E]')
+    check_shape((2, 'E'), **{name: pairs})
+    if pairs.is_floating_point():
+        raise ArgumentError(name, pairs.dtype, 'integers')
     if pairs.numel() and int(pairs.min()) < 0:
         raise ArgumentError(name, 'a negative id', 'ids of at least 0')

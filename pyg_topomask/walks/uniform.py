@@ -48,7 +48,12 @@ def seed_of_factor(seed: int, factor: int) -> int:
     r"""Returns the seed of a factor of stitched walks: that of the first factor plus a multiple of a number that is larger than
     usual seeds.
     """
-    return seed + factor * 2**32
+    return wrapped_seed(seed + factor * 2**32)
+
+
+def wrapped_seed(number: int) -> int:
+    r"""Returns the seed that a number stands for: walks depend on seeds modulo :math:`2^{64}`."""
+    return int(number) % 2**64
 
 
 def draw_seed(generator: torch.Generator | None) -> int:

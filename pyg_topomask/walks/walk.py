@@ -18,7 +18,7 @@ from pyg_topomask.walks.lengths import SurvivalLength
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
-from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed
+from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, wrapped_seed
 
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
@@ -39,8 +39,10 @@ def sample_ensembles(
     """
     seed = draw_seed(generator) if seed is None else seed
     check_seed(seed=seed)
-    query = sample_walks(graph, settings, 2 * seed)
-    return query, sample_walks(graph, settings, 2 * seed + 1) if settings.independent_ensembles else query
+    query = sample_walks(graph, settings, wrapped_seed(2 * seed))
+    if not settings.independent_ensembles:
+        return query, query
+    return query, sample_walks(graph, settings, wrapped_seed(2 * seed + 1))
 
 
 def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str = 'auto') -> WalkFeatures:

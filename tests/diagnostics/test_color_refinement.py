@@ -225,10 +225,13 @@ def test_gps_model_separates_the_pair_with_encodings(pair: str, encode: Any) -> 
         ('colors', lambda: color_refinement(ring(3), 3, torch.zeros(4))),
         ('edge_colors', lambda: color_refinement(ring(3), 3, edge_colors=torch.zeros(3, 1))),
         ('batch', lambda: color_refinement(ring(3), 3, batch=torch.zeros(2).long())),
+        ('batch', lambda: color_refinement(ring(3), 3, batch=torch.tensor([-1, -1, -1]))),
+        ('batch', lambda: color_refinement(ring(3), 3, batch=torch.zeros(3))),
         ('max_iterations', lambda: color_refinement(ring(3), 3, max_iterations=-1)),
         ('attrs', lambda: wl_equivalent(*PAIRS['hexagon, two triangles'], attrs=['x'])),
         ('edge_attrs', lambda: wl_equivalent(*PAIRS['hexagon, two triangles'], edge_attrs=['edge_attr'])),
         ('attrs', lambda: wl_equivalent(*[Data(x=torch.zeros(2), edge_index=ring(3), num_nodes=3)] * 2, attrs=['x'])),
+        ('attrs', lambda: wl_equivalent(*(Data(x=torch.ones(3, size), edge_index=ring(3)) for size in (1, 2)), attrs=['x'])),
     ],
 )
 def test_bad_arguments_are_named(argument: str, call: Any) -> None:

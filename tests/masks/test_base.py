@@ -1,6 +1,8 @@
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from graphs import small_digraph, small_graph, uneven_graphs
@@ -14,6 +16,7 @@ from pyg_topomask.masks import (
     ExpanderMask,
     GRFMask,
     HeatKernelMask,
+    HopMask,
     HypercubeMask,
     LowRankMask,
     Mask,
@@ -236,6 +239,27 @@ def test_entries_are_numbers() -> None:
     pattern, _ = SparsePattern.from_pairs(*graph.edge_index, 2, 2)
     with pytest.raises(ValueError, match=r'^value: got torch.bool; accepted: floating point numbers'):
         sparse_operator(graph, pattern, torch.ones(1, 1, dtype=torch.bool))
+
+
+@pytest.mark.parametrize('scale', [[2, -1], (2.0, -1.0), np.array([2.0, -1.0])])
+def test_sequences_and_arrays_scale_heads(scale: Any) -> None:
+    expected = (PackingMask(2) * torch.tensor([2.0, -1.0]))(small_graph()).to_dense()
+    assert torch.equal((PackingMask(2) * scale)(small_graph()).to_dense(), expected)
+    assert torch.equal((scale * PackingMask(2))(small_graph()).to_dense(), expected)
+
+
+@pytest.mark.parametrize('make', [lambda: HopMask(2), lambda: GRFMask(), lambda: HopMask(2) + PackingMask()])
+def test_a_seed_is_no_generator(make: Callable[[], Mask]) -> None:
+    with pytest.raises(ValueError, match=r'^generator: got 0; accepted: torch.Generator and None$'):
+        make()(small_graph(), generator=0)
+
+
+@pytest.mark.parametrize('seed', [-(2**63), -1, 2**63 - 1, 2**64 - 1])
+@pytest.mark.parametrize('mask', [GRFMask, partial(GRFMask, stitch=2), partial(GRFMask, independent_ensembles=True), RWGNKMask])
+def test_every_seed_of_torch_draws_walks(mask: Callable[..., Mask], seed: int) -> None:
+    first, second, other = (mask(seed=number)(small_graph()).to_dense() for number in (seed, seed % 2**64, 1))
+    assert torch.equal(first, second)
+    assert not torch.equal(first, other)
 
 
 @pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 2), torch.ones(0)])

@@ -166,12 +166,13 @@ def test_users_without_targets() -> None:
     assert math.isnan(result['none recall@2'])
 
 
-@pytest.mark.parametrize('k', [0, 5])
+@pytest.mark.parametrize('k', [0, 5, -1])
 def test_cutoff_beyond_the_catalogue(k: int) -> None:
     pair = torch.tensor([[0], [0]])
     for rank in (
         lambda: rank_items(torch.eye(4), torch.eye(4), pair[0], pair, k),
         lambda: evaluate(torch.eye(4), torch.eye(4), pair, pair[:, :0], k),
+        lambda: evaluate(torch.eye(4), torch.eye(4), pair, pair[:, :0], [2, k]),
     ):
         with pytest.raises(ValueError, match=f'k: got {k}; accepted: 1 to 4, the number of items'):
             rank()
@@ -192,6 +193,13 @@ def test_cutoffs_that_are_none(k: object) -> None:
     pair = torch.tensor([[0], [0]])
     with pytest.raises(ValueError, match=r'^k: got .*; accepted: an integer, and a list of one or more$'):
         evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=k)
+
+
+def test_groups_of_other_items() -> None:
+    pair = torch.tensor([[0], [0]])
+    for groups in ((torch.zeros(1), ('all',)), torch.zeros(2)):
+        with pytest.raises(ValueError, match=r'^groups: got shape .*; accepted: \[2\]$'):
+            evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=1, groups=groups)
 
 
 @pytest.mark.parametrize('size', [0, -1])

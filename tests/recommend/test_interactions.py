@@ -36,7 +36,8 @@ def test_gaps_duplicates_and_overlap() -> None:
 @pytest.mark.parametrize(
     ('train', 'message'),
     [
-        (torch.zeros(3, 2, dtype=torch.long), r'train: got torch.int64 of shape \[3, 2\]'),
+        (torch.zeros(3, 2, dtype=torch.long), r'train: got shape \(3, 2\); accepted: \[2, E\]'),
+        ([[1, 2], [2, 5]], 'train: got list; accepted: tensors'),
         (torch.zeros(2, 2), 'train: got torch.float32'),
         (pairs((0, -1)), 'train: got a negative id'),
         (pairs(), 'train: got no interaction'),

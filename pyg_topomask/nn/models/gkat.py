@@ -22,6 +22,7 @@ from pyg_topomask.nn.input_checks import check_features, check_input_channels
 from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.options import options_of
+from pyg_topomask.walks.uniform import wrapped_seed
 
 READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
 
@@ -129,7 +130,7 @@ class GKAT(torch.nn.Module):
             attention = RWGNKAttention(
                 channels,
                 num_heads,
-                seed=seed + layer if dynamic else seed,
+                seed=wrapped_seed(seed + layer) if dynamic else seed,
                 feature_map=features,
                 route='blocks' if explicit else 'auto',
                 out_channels=num_heads * width,

@@ -141,6 +141,11 @@ def test_masks_take_every_argument_of_walks(explicit: bool) -> None:
         assert actual != default, name
 
 
+def test_layers_have_seeds_of_their_own_up_to_the_largest() -> None:
+    seeds = [layer.mask.seed for layer in GKAT(5, 4, 3, feature_map='elu', dynamic=True, seed=2**64 - 1).layers]
+    assert seeds == [2**64 - 1, 0]
+
+
 @pytest.mark.parametrize('settings', [{'num_walks': None}, {'num_walks': 8}, {'num_walks': 8, 'dynamic': True}])
 def test_weights_count_where_walkers_hop_by_them(settings: dict[str, object]) -> None:
     data = with_features(uneven_graphs(), 5)[2]

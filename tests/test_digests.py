@@ -1,0 +1,87 @@
+"""Hashes of transforms tell apart what changes the data."""
+
+import functools
+import importlib
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from torch_geometric.data import Data
+
+from pyg_topomask.digests import digest_of_transform
+
+
+class Shift:
+    def __init__(self, by: float) -> None:
+        self.by = by
+
+    def apply(self, data: Data) -> Data:
+        data.x = data.x + self.by
+        return data
+
+    def undo(self, data: Data) -> Data:
+        data.x = data.x - self.by
+        return data
+
+    @classmethod
+    def same(cls, data: Data) -> Data:
+        return data
+
+
+def plain(data: Data) -> Data:
+    return data
+
+
+def test_bound_methods_are_told_apart_by_their_objects() -> None:
+    digests = [
+        digest_of_transform(method) for method in (Shift(1).apply, Shift(2).apply, Shift(1).undo, Shift.same, Shift(1).apply)
+    ]
+    assert len(set(digests)) == 4
+    assert digests[0] == digests[-1]
+
+
+def test_a_decorated_function_has_the_name_of_another() -> None:
+    @functools.wraps(plain)
+    def decorated(data: Data) -> Data:
+        return plain(data)
+
+    for transform in (decorated, functools.partial(decorated), [decorated]):
+        with pytest.raises(TypeError, match=r'plain has no name that another process could find it by'):
+            digest_of_transform(transform)
+
+
+CODE = """
+import functools
+from torch_geometric.transforms import BaseTransform
+
+class Base:
+    def __call__(self, data):
+        return {0}
+
+class Derived(Base):
+    pass
+
+def function(data, k):
+    return {0}
+"""
+TRANSFORMS: dict[str, Callable[..., object]] = {
+    'function': lambda module: module.function,
+    'partial': lambda module: functools.partial(module.function, k=1),
+    'bound method': lambda module: module.Derived().__call__,
+    'inherited': lambda module: module.Derived(),
+    'list': lambda module: [module.Derived()],
+}
+
+
+@pytest.mark.parametrize('name', TRANSFORMS)
+def test_the_code_of_users_counts_wherever_it_is(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setattr(sys, 'dont_write_bytecode', True)
+    digests = []
+    for result in ('data', 'data.clone()', 'data'):
+        (tmp_path / 'lab_of_digests.py').write_text(CODE.format(result))
+        monkeypatch.delitem(sys.modules, 'lab_of_digests', raising=False)
+        importlib.invalidate_caches()
+        digests.append(digest_of_transform(TRANSFORMS[name](importlib.import_module('lab_of_digests'))))
+    assert digests[0] == digests[2] != digests[1]
