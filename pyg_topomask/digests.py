@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import inspect
 import pickle
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from dataclasses import fields, is_dataclass
-from types import MethodType
+from types import FunctionType, MethodType
 from typing import Any
 
 import torch
@@ -72,11 +73,20 @@ def _digest_of_state(value: Any) -> bytes:
 def _code_of(value: Any) -> bytes:
     r"""The name of a class or a function, and the source code of a user's, which may change."""
     name = f'{value.__module__}.{value.__qualname__}'
-    # A decorator may give a function the name of another.
-    if '<' in name or hasattr(value, '__wrapped__'):
+    if '<' in name or not _is_found_by_name(value):
         raise TypeError(f'{name} has no name that another process could find it by')
     kinds = inspect.getmro(value) if isinstance(value, type) else (value,)
     return ''.join([name, *map(_source_of, kinds)]).encode()
+
+
+def _is_found_by_name(value: Any) -> bool:
+    r"""Whether the name of a function is its own. A decorator may have given it that of another."""
+    if not (isinstance(value, FunctionType) or hasattr(value, '__wrapped__')):
+        return True
+    named: Any = sys.modules.get(value.__module__)
+    for part in value.__qualname__.split('.'):
+        named = getattr(named, part, None)
+    return getattr(named, '__func__', named) is value
 
 
 def steps_of(transform: Any) -> list[Any]:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+import torch
 from torch_geometric.data import Data
 
 from pyg_topomask.digests import digest_of_transform
@@ -39,6 +40,20 @@ def test_bound_methods_are_told_apart_by_their_objects() -> None:
     ]
     assert len(set(digests)) == 4
     assert digests[0] == digests[-1]
+
+
+@torch.no_grad()
+def without_gradients(data: Data) -> Data:
+    return data
+
+
+@functools.cache
+def kept(data: Data) -> Data:
+    return data
+
+
+def test_decorated_functions_of_the_module_have_names() -> None:
+    assert len({digest_of_transform(function) for function in (plain, without_gradients, kept)}) == 3
 
 
 def test_a_decorated_function_has_the_name_of_another() -> None:
