@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import bisect
 import os
-import statistics
 import tempfile
-import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -19,11 +17,12 @@ from typing import Any, NamedTuple
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv
 
 from benchmarks.citation import stage
-from benchmarks.harness import compare, each, kept_runs, run_all, show, write_table
+from benchmarks.graphs import with_graphs
+from benchmarks.harness import compare, count_parameters, each, kept_runs, run_all, show, write_table
 from benchmarks.motifs import train_epoch
 from benchmarks.tu_data import PACKED, load, split
 from pyg_topomask.graph import Graph
@@ -177,9 +176,7 @@ def run(quick: bool, folder: Path) -> None:
         f'rate {RATE}; {_listed({data: setting.epochs for data, setting in SETTINGS.items()})} epochs, not 1,000; one run '
         f'for each fold, not three; batches of {training.batch} graphs, put together once. Left out: REDDIT-5K, which is not '
         f'in the data{_left_out(names)}. "paper" is Tables 1 and 2, mean ± standard deviation over folds: for "no graph" a '
-        f'read-out alone with the grid of Errica et al., whose figure is shown for GIN, which the tables lack. Seconds are '
-        f'medians on one thread while another model was trained. '
-        f'{_compare(rows)}'
+        f'read-out alone with the grid of Errica et al., whose figure is shown for GIN, which the tables lack. {_compare(rows)}'
     )
     write_table('tu', 'TU sets: GKAT against message passing and no graph', note, rows, folder)
 
@@ -197,31 +194,23 @@ def _listed(numbers: dict[str, int]) -> str:
 
 
 def _train(job: Job, training: Training, root: str) -> dict[str, float]:
-    r"""Trains one model, and returns its test accuracy at its best epoch, its size, and the seconds of an epoch."""
+    r"""Trains one model, and returns its test accuracy at its best epoch, and its size."""
     setting, graphs = SETTINGS[job.data], load(job.data, root)
     torch.manual_seed(job.fold)
     fold = split(job.data, graphs, job.fold)
     train, val, test = (
-        _batches([graphs[index] for index in indices[: training.graphs]], training.batch)
+        with_graphs([graphs[index] for index in indices[: training.graphs]], training.batch)
         for indices in (torch.tensor(fold.train)[torch.randperm(len(fold.train))].tolist(), fold.val, fold.test)
     )
     model = _model(job, graphs[0].num_features, 1 + max(int(graph.y) for graph in graphs))
     optimizer = torch.optim.Adam(model.parameters(), RATE, weight_decay=setting.decay)
-    best, accuracy, seconds = (-1.0, 0.0), 0.0, []
+    best, accuracy = (-1.0, 0.0), 0.0
     for _ in range(training.epochs or setting.epochs):
-        start = time.perf_counter()
         train_epoch(model, optimizer, train)
-        seconds.append(time.perf_counter() - start)
         right, loss = _evaluate(model, val)
         if (right, -loss) > best:
             best, accuracy = (right, -loss), _evaluate(model, test)[0]
-    return {'accuracy': accuracy, 'parameters': _size(model), 'seconds': statistics.median(seconds)}
-
-
-def _batches(graphs: list[Data], size: int) -> list[tuple[Data, Graph]]:
-    batches = [Batch.from_data_list(graphs[start : start + size]) for start in range(0, len(graphs), size)]
-    # The graph keeps what the mask prepares.
-    return [(batch, Graph.from_data(batch)) for batch in batches]
+    return {'accuracy': accuracy, 'parameters': count_parameters(model)}
 
 
 def _model(job: Job, features: int, classes: int) -> torch.nn.Module:
@@ -248,11 +237,8 @@ def _model(job: Job, features: int, classes: int) -> torch.nn.Module:
         return gkat
     widths = range(2, 512)
     make = partial(Convolutions, job.model, features, out_channels=classes, **shared)
-    return make(width=widths[bisect.bisect_left(widths, _size(gkat), key=lambda width: _size(make(width=width)))])
-
-
-def _size(model: torch.nn.Module) -> int:
-    return sum(parameter.numel() for parameter in model.parameters())
+    least = bisect.bisect_left(widths, count_parameters(gkat), key=lambda width: count_parameters(make(width=width)))
+    return make(width=widths[least])
 
 
 @torch.no_grad()
@@ -277,7 +263,6 @@ def _row(job: Job, runs: Runs, folds: int) -> dict[str, object]:
         'test accuracy': show(values(job.model)),
         **compare(values(job.model), values(REFERENCE), 'minus GKAT, paired', job.model == REFERENCE),
         'paper, %': PAPER.get(job.model, {}).get(job.data, ''),
-        'seconds per epoch': statistics.median(runs[job._replace(fold=fold)]['seconds'] for fold in range(folds)),
         'folds': each(values(job.model)),
     }
 

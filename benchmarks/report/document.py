@@ -18,7 +18,6 @@ from pathlib import Path
 from benchmarks.registry import BENCHMARKS, find_benchmark
 from benchmarks.report import rules
 from benchmarks.report.effects import Comparison
-from benchmarks.report.tables import Table
 from benchmarks.report.templates import TEMPLATES, ReportError, Results
 from benchmarks.runner import read_durations
 
@@ -74,9 +73,7 @@ def render_report(folder: Path, quick: bool = False, may_lack_tables: bool = Fal
     chapters = [read_chapter(path, results, may_lack_tables) for path in CHAPTERS]
     shown = {table for chapter in chapters for claim in chapter.claims for table in claim.tables}
     unused = sorted({path.stem for path in folder.glob('*.md')} - shown - {'REPORT'})
-    compared = {name for chapter in chapters for claim in chapter.claims if claim.compared for name in claim.tables}
-    unlisted = sorted(name for name in compared if not any(row.text('seeds') for row in Table(folder, name)))
-    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused, 'unlisted': unlisted}
+    values = {'chapters': chapters, 'verdicts': VERDICTS, 'quick': quick, 'unused': unused}
     values |= {'show': partial(_show, folder), 'minutes': read_durations(folder), 'hours': _hours_of_training(folder)}
     return results.fill(TEMPLATES / 'report.md', values=values).strip() + '\n'
 

@@ -58,9 +58,9 @@ EFFECTS: Sequence[Effect] = _read(Path(__file__).with_suffix('.csv'))
 class Comparison(NamedTuple):
     r"""A difference that a statement of a paper is about, which is positive if it is as the paper says.
 
-    :obj:`effect` is the paper's on our scale, or nan. :obj:`runs` is the number of seeds or folds, or 0 if the table does not
-    tell. If :obj:`on_par`, the statement is that there is no such difference, and the effect is one that the paper counts.
-    A :obj:`cut` set-up lacks what the statement rests on, so that it can show the effect, but not contradict it.
+    :obj:`effect` is the paper's on our scale, or nan. :obj:`runs` is the number of seeds or folds. If :obj:`on_par`,
+    the statement is that there is no such difference, and the effect is one that the paper counts. A :obj:`cut` set-up lacks
+    what the statement rests on, so that it can show the effect, but not contradict it.
     """
 
     name: str
@@ -147,4 +147,4 @@ def compare(
     if printed:
         accuracy = at.mean if isinstance(at, Estimate) else at
         size = printed.higher - printed.lower if accuracy is None else printed.at(accuracy)
-    return Comparison(name, gap, size, row.runs, on_par, printed, cut)
+    return Comparison(name, gap, size, len(row.values), on_par, printed, cut)

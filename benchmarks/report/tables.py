@@ -86,21 +86,13 @@ class Row:
         return all(_matches(self.cells[key], value) for key, value in wanted.items())
 
     @property
-    def runs(self) -> int:
-        r"""The number of seeds or folds: that of the values of the row, or else that of the note of its table. It is 0 if
-        neither tells.
-        """
-        values = (self.text('seeds') or self.text('epochs')).split()
-        if len(values) > 1:
-            return len(values)
-        data = re.escape(self.text('data') or '?')
-        number = re.search(rf'\b(\d+) \({data}\)', self.table.note) or re.search(r'\b(\d+) seeds', self.table.note)
-        return int(number[1]) if number else 0
+    def values(self) -> list[float]:
+        r"""The values of single seeds or folds, if the table lists them."""
+        return [float(value) for value in (self.text('seeds') or self.text('folds')).split()]
 
     def minus_by_seed(self, baseline: Row) -> Estimate:
         r"""The difference to another row, paired by the seeds of both."""
-        seeds = zip(self['seeds'].split(), baseline['seeds'].split(), strict=True)
-        return Estimate(*mean_error([float(value) - float(base) for value, base in seeds]))
+        return Estimate(*mean_error([value - base for value, base in zip(self.values, baseline.values, strict=True)]))
 
 
 class Table:

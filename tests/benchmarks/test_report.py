@@ -283,17 +283,13 @@ def test_differences_are_paired_by_seed(tmp_path):
     assert gap.error == pytest.approx(0.1 / 3**0.5)
 
 
-def test_rows_tell_their_number_of_runs(tmp_path):
+def test_rows_list_the_values_of_seeds_or_folds(tmp_path):
     write(
         tmp_path,
         'made',
-        table('data|seeds|epochs', ('DD', '0.1 0.2', ''), ('DD', '', '30 30 28'), ('DD', '', 90), ('x', '', '')),
+        table('data|seeds|folds', ('DD', '0.1 0.2', ''), ('DD', '', '0.3 0.4 0.5'), ('DD', 0.6, ''), ('x', '', '')),
     )
-    assert [row.runs for row in Table(tmp_path, 'made')] == [2, 3, 0, 0]
-    (tmp_path / 'made.md').write_text(
-        '# Made\n\nOver 10 (NCI1), 7 (DD) folds, 3 seeds, not 15 seeds.\n\n| data |\n| 5 (DD) |\n'
-    )
-    assert [row.runs for row in Table(tmp_path, 'made')] == [2, 3, 7, 3]
+    assert [row.values for row in Table(tmp_path, 'made')] == [[0.1, 0.2], [0.3, 0.4, 0.5], [0.6], []]
 
 
 def test_what_a_table_knows_of_a_difference_stands_above_its_rounded_figures(tmp_path):
