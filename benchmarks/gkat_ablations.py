@@ -261,12 +261,10 @@ def _write_times(runs: Runs, shared: str, epochs: int, folder: Path) -> None:
 
 
 def _plot(runs: Runs, seeds: int, path: Path) -> None:
-
     def summary(job: Job) -> tuple[float, float]:
         return mean_error([result.accuracy for result in _values(job, runs)])
 
     figure = new_figure(15, 4)
-
     axes = figure.subplots(1, 3)
     for axis, experiment, key in ((axes[0], LENGTH, 1), (axes[1], DEPTH, 2)):
         jobs = _first(runs, experiment)

@@ -218,7 +218,6 @@ def _rows(data: str, jobs: list[Job], accuracy: dict[Job, float]) -> list[dict[s
 
 
 def _plot(jobs: list[Job], accuracy: dict[Job, float], path: Path) -> None:
-
     def summary(data: str, variant: str) -> tuple[float, float]:
         return mean_error([accuracy[job] for job in jobs if job[:2] == (data, variant)])
 

@@ -220,7 +220,7 @@ def _plot(jobs: list[Job], runs: Runs, path: Path) -> None:
     seeds = 1 + max(job.seed for job in jobs)
     shown = [job for job in jobs if job.seed == 0]
     figure = new_figure(11, 4)
-    (left, right) = figure.subplots(1, 2)
+    left, right = figure.subplots(1, 2)
     tasks = list(dict.fromkeys(job.task for job in shown if job.task != CYCLES))
     for offset, model in enumerate((REFERENCE, *CONVOLUTIONS)):
         bars = [mean_error(_values(Job(task, model, 2, 0), runs, seeds)) for task in tasks]
