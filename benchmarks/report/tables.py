@@ -149,16 +149,11 @@ class Table:
         r"""The row with the largest mean in a column."""
         return max(self, key=lambda row: row[column].mean)
 
-    @cached_property
-    def note(self) -> str:
-        r"""What the table's Markdown file says above the table."""
-        path = self.path.with_suffix('.md')
-        return path.read_text().partition('\n| ')[0] if path.is_file() else ''
-
     @property
     def processor(self) -> str:
         r"""The processor that the table's Markdown file names."""
-        machine = re.search(r'^Machine: ([^,\n]*)', self.note, re.MULTILINE)
+        path = self.path.with_suffix('.md')
+        machine = re.search(r'^Machine: ([^,\n]*)', path.read_text() if path.is_file() else '', re.MULTILINE)
         return ' '.join(machine[1].replace('(R)', '').removesuffix('Processor').split()) if machine else '?'
 
 
