@@ -71,7 +71,7 @@ def _digest_of_state(value: Any) -> bytes:
 
 
 def _code_of(value: Any) -> bytes:
-    r"""The name of a class or a function, and the source code of a user's, which may change."""
+    r"""The name of a class or a function, and its source code, unless it belongs to a package in :obj:`_VERSIONED`."""
     name = f'{value.__module__}.{value.__qualname__}'
     if '<' in name or not _is_found_by_name(value):
         raise TypeError(f'{name} has no name that another process could find it by')
