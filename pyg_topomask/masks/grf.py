@@ -153,9 +153,9 @@ class GRFMask(LogarithmicMask):
     ensembles on an undirected graph, :math:`\alpha` is the convolution of :math:`2s` equal :math:`f`. With
     :obj:`asymmetric=True`, :math:`\mathbb{E} \, \hat{\mathbf{M}} = (\sum_l f_l \mathbf{W}^l)^s`. A node has :math:`n` walks
     per factor, and up to :math:`n^s` chains of :math:`s` walks. With one ensemble for queries and keys, every entry is
-    biased, and not only the diagonal: products of the factors spread the bias of the diagonal of those in the middle. A
-    stitched mask does not list its entries, so softmax attention and entrywise products with sparse masks reject it. It
-    does not use stored walks.
+    biased, and not only the diagonal: the two factors in the middle share their walks, and the outer factors spread the
+    bias of their diagonal. A stitched mask does not list its entries, so softmax attention and entrywise products with
+    sparse masks reject it. It does not use stored walks.
 
     A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 

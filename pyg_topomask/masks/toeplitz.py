@@ -42,7 +42,8 @@ class ToeplitzMask(LogarithmicMask):
 
     Entries have the rounding error of the transforms, relative to the whole grid. Rows with a total weight below this error
     count as zero rows. On a CPU in float32, up to 128 nonzero offsets (:obj:`beyond="zero"`) are summed without transforms.
-    On small grids, attention looks up the entries of all pairs of points instead. Both are faster and have no such error.
+    On small grids, attention looks up the entries of all pairs of points instead. Sums and lookups are faster and have no
+    such error.
 
     Args:
         heads (int): The number of heads, each with its own table. (default: :obj:`1`)

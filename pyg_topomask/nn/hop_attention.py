@@ -21,8 +21,8 @@ class HopAttention(MaskedLinearAttention):
 
     Time and memory are :math:`O(\text{pairs})` for the pairs of nodes within :math:`K` edges.
 
-    Try the feature map :obj:`"square"` too: it was better than ReLU on two of five tasks, and worse on one
-    (:obj:`benchmarks/results/accuracy_variants.md`, :obj:`accuracy_chicago.md`).
+    Try the feature map :obj:`"square"` too: it was better than ReLU on two of five tasks, and not distinguishable on three
+    (:obj:`benchmarks/results/accuracy_variants.md`).
 
     Args:
 
