@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from numbers import Integral, Real
 from typing import TypeGuard
 
-import numpy as np
 import torch
 from torch import SymInt, Tensor
 
@@ -56,9 +55,11 @@ def check_size(least: int = 1, /, **given: object) -> None:
     check_whole(least, MAX_SIZE, **given)
 
 
-def check_seed(**given: object) -> None:
-    r"""Raises an error unless a value is an integer that torch accepts as a seed."""
+def checked_seed(**given: object) -> int:
+    r"""Returns a seed as an integer of Python, in which no arithmetic overflows. Raises an error unless torch accepts it."""
     check_whole(-(2**63), 2**64 - 1, **given)
+    ((_, seed),) = given.items()
+    return int(seed)  # type: ignore[call-overload, no-any-return]
 
 
 def check_generator(generator: object) -> None:
@@ -92,21 +93,22 @@ def check_probability(**given: object) -> None:
     _check(given, 'probabilities in [0, 1]', lambda value: is_number(value) and 0 <= value <= 1)
 
 
-def check_numbers(**given: object) -> None:
-    r"""Raises an error unless a value is a number, an array, or a sequence of these."""
-
-    def accepted(value: object) -> bool:
-        entries = value if isinstance(value, Sequence) and not isinstance(value, str) else [value]
-        return all(isinstance(entry, Tensor | np.ndarray) or is_number(entry) for entry in entries)
-
-    _check(given, 'numbers, and sequences and tensors of them', accepted)
+def as_numbers(dtype: torch.dtype | None = None, /, **given: object) -> Tensor:
+    r"""Returns a real number, a tensor or array of them, or a sequence of these as a tensor. Raises an error for others."""
+    ((argument, value),) = given.items()
+    try:
+        numbers: Tensor | None = torch.as_tensor(value)
+    except (RuntimeError, TypeError, ValueError):
+        numbers = None
+    if numbers is None or numbers.dtype == torch.bool or numbers.is_complex():
+        raise ArgumentError(argument, repr(value), 'numbers, and sequences and tensors of them')
+    return numbers if dtype in (None, numbers.dtype) else torch.as_tensor(value, dtype=dtype)
 
 
 def per_head(heads: int, /, **given: object) -> Tensor:
     r"""Returns one finite number per head in float64, :obj:`[heads]`, given one number for all heads or one for each."""
-    check_numbers(**given)
-    ((argument, value),) = given.items()
-    numbers = torch.as_tensor(value, dtype=torch.float64).detach()
+    numbers = as_numbers(torch.float64, **given).detach()
+    ((argument, _),) = given.items()
     if numbers.shape not in ((), (heads,)):
         raise ArgumentError(argument, f'shape {tuple(numbers.shape)}', f'a number and [{heads}], one for each head')
     if not bool(numbers.isfinite().all()):

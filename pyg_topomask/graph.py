@@ -307,15 +307,16 @@ class Graph:
         return weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
 
     def has_edges_of(self, adj_t: Adj) -> bool:
-        r"""Returns whether a sparse adjacency matrix has the edges of the graph, in any order."""
+        r"""Returns whether a sparse adjacency matrix has the edges of the graph with their weights, in any order."""
 
-        def ordered(edge_index: Tensor) -> Tensor:
-            source, target = edge_index.long()
-            keys: Tensor = target * self.num_nodes + source
-            return keys.sort().values
+        def ordered(edge_index: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+            weight, order = weight.detach().to(self.weight_dtype).sort()
+            source, target = edge_index.long()[:, order]
+            keys, order = (target * self.num_nodes + source).sort(stable=True)
+            return keys, weight[order]
 
-        edges = self.prepared('ordered edges', lambda: ordered(self.edge_index))
-        return torch.equal(edges, ordered(_edges_of(adj_t)[0]))
+        edges = self.prepared('ordered edges', lambda: ordered(self.edge_index, self.weight))
+        return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def rows_to_store(self, num_rows: int) -> int:
         r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges:

@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, LowRank, Product, SparseEntries
+from pyg_topomask.checks import is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.segments import Segments
 
@@ -32,7 +33,9 @@ class Arithmetic:
         return self if isinstance(other, int) and other == 0 else NotImplemented
 
     def __truediv__(self: Operand, divisor: Tensor | float) -> Operand:
-        if not isinstance(divisor, Tensor) and divisor == 0:
+        if isinstance(divisor, Sequence):
+            divisor = torch.as_tensor(divisor)
+        if is_number(divisor) and divisor == 0:
             raise ArgumentError('scale', f'a division by {divisor!r}', 'other numbers')
         return self * (1.0 / divisor)  # type: ignore[operator, return-value]
 
@@ -162,6 +165,8 @@ class MaskOperator(Arithmetic):
                 'products with a mask of low rank, a number, or a tensor with one number per head',
             )
         if isinstance(other, (int, float)):
+            if not abs(other) <= torch.finfo(self.dtype).max:
+                raise ArgumentError('scale', repr(other), f'finite numbers of {self.dtype}')
             other = torch.tensor(float(other), dtype=self.dtype, device=self.segments.device)
         return self.scaled(other) if isinstance(other, Tensor) else NotImplemented
 

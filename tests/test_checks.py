@@ -13,11 +13,11 @@ import torch
 from graphs import small_graph
 
 from pyg_topomask.checks import (
+    as_numbers,
     check_above_zero,
     check_even,
     check_finite,
     check_not_negative,
-    check_numbers,
     check_probability,
     check_whole,
     is_whole,
@@ -36,6 +36,7 @@ from pyg_topomask.masks import (
     RWGNKMask,
     StochasticRPEMask,
     ToeplitzMask,
+    TreeMask,
 )
 from pyg_topomask.nn import GRFAttention, HopAttention, KMIPAttention
 from pyg_topomask.nn.models import MGFormer
@@ -232,10 +233,10 @@ def test_other_values_are_no_whole_numbers(value: Any) -> None:
         (lambda: check_finite(first=-1, num=math.inf), 'inf; accepted: finite numbers'),
         (lambda: check_finite(num=True), 'True; accepted: finite numbers'),
         (
-            lambda: check_numbers(first=[1, np.ones(2), torch.ones(2)], num='1'),
+            lambda: as_numbers(num='1'),
             "'1'; accepted: numbers, and sequences and.*",
         ),
-        (lambda: check_numbers(num=[1.0, None]), r'\[1.0, None\]; accepted: numbers, and sequences and tensors of them'),
+        (lambda: as_numbers(num=[1.0, None]), r'\[1.0, None\]; accepted: numbers, and sequences and tensors of them'),
     ],
 )
 def test_errors_name_what_was_given_and_what_is_accepted(check: Callable[[], None], accepted: str) -> None:
@@ -316,3 +317,42 @@ def test_seeds_and_sizes_out_of_range_are_refused_by_name() -> None:
     }.items():
         with pytest.raises(ArgumentError, match=rf'^{name}: got {huge}; accepted: (whole|even) numbers from \d to \d+'):
             refuse()
+
+
+@pytest.mark.parametrize('kind', [np.int64, np.int32, np.uint8])
+def test_seeds_of_numpy_are_those_of_python(kind: type[np.integer]) -> None:
+    seed, graph = 101, small_graph()
+
+    def drawn(seed: object) -> list[torch.Tensor]:
+        masks = [GRFMask(stitch=2, seed=seed), GRFMask(independent_ensembles=True, seed=seed), RWGNKMask(seed=seed)]
+        stored = AddSpanningForest(seed=seed)(AddGraphRandomFeatures(seed=seed)(small_graph()))
+        tensors = [value for _, value in stored if isinstance(value, torch.Tensor)]
+        return [mask(graph).to_dense() for mask in (*masks, ExpanderMask(seed=seed))] + tensors
+
+    assert all(map(torch.equal, drawn(kind(seed)), drawn(seed)))
+
+
+@pytest.mark.parametrize(
+    ('name', 'make'),
+    [
+        ('f', lambda given: HopMask(f=given)),
+        ('coefficients', lambda given: PowerSeriesMask(coefficients=given)),
+        ('modulation', lambda given: GRFMask(modulation=given)),
+        ('f', lambda given: TreeMask(kind='distance', f=given)),
+        ('initial', lambda given: ToeplitzMask(initial=given)),
+        ('lam', lambda given: RWGNKMask(lam=given)),
+        ('a', lambda given: TreeMask(a=given)),
+        ('scale', lambda given: AdjacencyMask() * given),
+    ],
+)
+@pytest.mark.parametrize('given', [object(), {}, ['a'] * 5, torch.ones(5, dtype=torch.complex64), True])
+def test_what_is_no_number_is_refused_by_name(name: str, make: Callable[[object], object], given: object) -> None:
+    with pytest.raises(ArgumentError, match=rf'^{name}: got .*; accepted: numbers, and sequences and tensors of them'):
+        make(given)
+
+
+def test_arguments_of_the_other_kind_of_tree_are_refused_by_name() -> None:
+    for f in (np.array([1.0, 2.0]), [1.0, 2.0], torch.ones(2)):
+        with pytest.raises(ArgumentError, match=r'^f: got .* for kind="exp"; accepted: None, or kind="distance"'):
+            TreeMask(f=f)
+    TreeMask(max_distance=np.int64(16))

@@ -193,3 +193,16 @@ def test_classes_of_one_name_have_keys_of_their_own() -> None:
 
 def test_representation_tells_heads_nodes_and_graphs() -> None:
     assert repr(bind()) == 'MaskOperator(GRFStructure(), heads=2, num_nodes=6, num_graphs=1)'
+
+
+@pytest.mark.parametrize('scale', [1e39, float('inf'), float('nan')])
+def test_scale_that_is_not_finite_is_refused(scale: float) -> None:
+    operator = AdjacencyMask()(Graph.from_tensors(small_digraph().edge_index, 6))
+    with pytest.raises(ValueError, match=r'^scale: got .*; accepted: finite numbers of torch.float32'):
+        operator * scale
+
+
+def test_lists_divide_heads() -> None:
+    mask, graph = AdjacencyMask(2), small_digraph()
+    torch.testing.assert_close((mask / [2.0, 4])(graph).to_dense(), mask(graph).to_dense() / torch.tensor([[[2.0]], [[4.0]]]))
+    torch.testing.assert_close((mask(graph) / [2.0, 4]).to_dense(), (mask / [2.0, 4])(graph).to_dense())

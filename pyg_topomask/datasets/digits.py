@@ -81,7 +81,8 @@ def grid_graphs(images: Tensor, labels: Tensor, positions: bool = True) -> list[
     column = torch.arange(height * width) % width
     source, target = torch.stack([row, column], dim=1)[edge_index]
     edge_attr = (target - source).float()
-    position = torch.stack([2 * row / (height - 1) - 1, 2 * column / (width - 1) - 1], dim=1)
+    # A single row or column is at -1.
+    position = torch.stack([2 * row / max(height - 1, 1) - 1, 2 * column / max(width - 1, 1) - 1], dim=1)
     return [
         Data(
             x=torch.cat([image.flatten(1).t(), position], dim=1) if positions else image.flatten(1).t(),

@@ -9,9 +9,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch_geometric
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 
+import pyg_topomask
 from pyg_topomask.checks import check_choice
 from pyg_topomask.digests import UNHASHABLE, digest_of_transform
 from pyg_topomask.errors import ArgumentError
@@ -23,9 +25,9 @@ SPLITS = ('train', 'val', 'test')
 class FileDataset(InMemoryDataset):
     r"""A dataset whose graphs :meth:`read` creates from the files :attr:`raw_file_names` in the root.
 
-    The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name contains a digest of the raw files and of
-    :obj:`pre_transform` with all its arguments. A damaged file is created again, with a warning. With a :obj:`pre_transform`
-    that has no name, such as a lambda function, nothing is stored.
+    The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name contains a digest of the raw files, of
+    :obj:`pre_transform` with all its arguments, and of the versions of this package and of PyG. A damaged file is created
+    again, with a warning. With a :obj:`pre_transform` that has no name, such as a lambda function, nothing is stored.
 
     Args:
         root (str): The folder with the files.
@@ -83,12 +85,12 @@ class FileDataset(InMemoryDataset):
 
     @cached_property
     def _digest(self) -> str | None:
-        if self.pre_transform is None:
-            return digest_of_files(*map(Path, self.raw_paths))
-        try:
-            salt = digest_of_transform(self.pre_transform).hex()
-        except UNHASHABLE:
-            return None
+        salt = f'{pyg_topomask.__version__} {torch_geometric.__version__}'
+        if self.pre_transform is not None:
+            try:
+                salt += f' {digest_of_transform(self.pre_transform).hex()}'
+            except UNHASHABLE:
+                return None
         return digest_of_files(*map(Path, self.raw_paths), salt=salt)
 
     def download(self) -> None:

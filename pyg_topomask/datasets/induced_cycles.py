@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_seed, check_whole
+from pyg_topomask.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.datasets.motifs import PAIR_SPLITS, make_graph, split_pairs
 
@@ -53,9 +53,9 @@ class InducedCycles(GeneratedDataset):
         check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
         check_whole(5, size=size)
-        check_seed(seed=seed)
+        seed = checked_seed(seed=seed)
         super().__init__(root, transform, pre_transform)
-        generator = torch.Generator().manual_seed(int(seed))
+        generator = torch.Generator().manual_seed(seed)
         parent, distance = _trees(num_pairs, size, generator)
         diameter = distance.amax((1, 2), keepdim=True)
         # With at least 5 nodes, the diameter is at least 3, so such pairs exist.

@@ -9,9 +9,10 @@ import torch
 from scipy.sparse import coo_array, csr_array, eye_array
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_seed, check_whole
+from pyg_topomask.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.walks.uniform import wrapped_seed
 
 
 class MajorityTrees(GeneratedDataset):
@@ -63,9 +64,8 @@ class MajorityTrees(GeneratedDataset):
         check_whole(3, size=size)
         check_whole(0, radius=radius)
         check_whole(1, num_keys=num_keys)
-        check_seed(seed=seed)
         super().__init__(root, transform, pre_transform)
-        generator = np.random.default_rng(int(seed) % 2**64)
+        generator = np.random.default_rng(wrapped_seed(checked_seed(seed=seed)))
         graphs = [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]
         fifth = num_graphs // 5
         counts = [num_graphs - 3 * fifth, fifth, 2 * fifth]

@@ -15,9 +15,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from pyg_topomask.checks import check_file_name, check_probability, check_seed, check_whole
+from pyg_topomask.checks import check_file_name, check_probability, check_whole, checked_seed
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.walks.uniform import wrapped_seed
 
 #: Patches of training, validation and test.
 PATCHES = (16, 8, 16)
@@ -70,7 +71,7 @@ class MeshNormals(FileDataset):
         check_file_name(train=train, test=test)
         check_whole(2, num_nodes=num_nodes)
         check_probability(fraction=fraction)
-        check_seed(seed=seed)
+        seed = checked_seed(seed=seed)
         self.size, self.fraction, self.seed = num_nodes, fraction, seed
         self.raw_file_names = [f'{train}.npz', f'{test}.npz']
         self.stem = f'{train}_{test}_normals_{num_nodes}_{fraction}_{seed}'
@@ -78,7 +79,7 @@ class MeshNormals(FileDataset):
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         first, second = (read_mesh(Path(path)) for path in self.raw_paths)
-        generator = np.random.default_rng(self.seed % 2**64)
+        generator = np.random.default_rng(wrapped_seed(self.seed))
         graphs = [
             cut_patch(*mesh, self.size, self.fraction, generator)
             for mesh, count in zip((first, first, second), PATCHES, strict=True)

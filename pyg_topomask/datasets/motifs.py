@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_probability, check_seed, check_whole
+from pyg_topomask.checks import check_choice, check_probability, check_whole, checked_seed
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 
@@ -82,13 +82,13 @@ class MotifGraphs(GeneratedDataset):
         check_choice(MOTIFS, motif=motif)
         check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
-        check_seed(seed=seed)
+        seed = checked_seed(seed=seed)
         check_probability(connect=connect)
         edges = torch.tensor(MOTIFS[motif]).t()
         nodes = int(edges.max()) + 1
         check_whole(nodes, size=size)
         super().__init__(root, transform, pre_transform)
-        generator = torch.Generator().manual_seed(int(seed))
+        generator = torch.Generator().manual_seed(seed)
         negatives = _look_alikes(edges, nodes, num_pairs, generator)
         graphs: list[Data] = []
         for negative in negatives:

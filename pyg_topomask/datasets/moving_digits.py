@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_seed, check_whole
+from pyg_topomask.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.datasets.digits import digit_images, grid_graphs, split_digits
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
@@ -99,9 +99,9 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     smallest = images.size(-1) + 2 * MAX_SPEED
     check_whole(1, num_frames=num_frames)
     check_whole(smallest, size=size)  # every first step stays inside
-    check_seed(seed=seed)
+    seed = checked_seed(seed=seed)
     check_choice(TARGETS, target=target)
-    generator = torch.Generator().manual_seed(int(seed))
+    generator = torch.Generator().manual_seed(seed)
     count, free = images.size(0), size - images.size(-1)
     start = torch.randint(MAX_SPEED, free - MAX_SPEED + 1, (count, 2), generator=generator)
     direction = torch.randint(len(DIRECTIONS), (count,), generator=generator)

@@ -9,10 +9,11 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_seed, check_shape, check_whole
+from pyg_topomask.checks import check_choice, check_shape, check_whole, checked_seed
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.walks.uniform import wrapped_seed
 
 HISTORY, HORIZON = 2, 6
 # A spring joins particles this far apart in rows and columns: structural, shear and bend springs.
@@ -70,11 +71,11 @@ class ClothRollouts(GeneratedDataset):
         check_whole(1, num_rollouts=num_rollouts)
         check_whole(HISTORY + HORIZON + 1, num_steps=num_steps)
         check_whole(2, side=side)
-        check_seed(seed=seed)
+        seed = checked_seed(seed=seed)
         super().__init__(root, transform, pre_transform)
         splits = SPLITS if split is None else (split,)
-        seeds = [len(SPLITS) * int(seed) + SPLITS.index(name) for name in splits]
-        scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(seed % 2**64)) for seed in seeds]
+        seeds = [len(SPLITS) * seed + SPLITS.index(name) for name in splits]
+        scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(wrapped_seed(seed))) for seed in seeds]
         pos, velocity, pinned, sphere = (torch.cat(values) for values in zip(*scenes, strict=True))
         self._rollouts = simulate_cloth(pos, velocity, num_steps - 1, pinned, sphere)[0].float()
         x = torch.cat([pinned.unsqueeze(-1), sphere.unsqueeze(1).expand(-1, side**2, -1)], dim=-1).float()

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_choice, check_file_name, check_seed, check_whole
+from pyg_topomask.checks import check_choice, check_file_name, check_whole, checked_seed
 from pyg_topomask.datasets.file_dataset import SPLITS, FileDataset
 
 COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')
@@ -62,7 +62,7 @@ class RoadEccentricity(FileDataset):
         check_file_name(name=name)
         check_whole(1, hops=hops)
         check_whole(2, num_classes=num_classes)
-        check_seed(seed=seed)
+        seed = checked_seed(seed=seed)
         self.hops, self.seed, self.classes = hops, seed, num_classes
         self.raw_file_names = [f'{name}.npz']
         self.stem = f'{name}_eccentricity_{hops}_{num_classes}_{seed}'

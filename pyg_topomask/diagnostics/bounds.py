@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_above_zero, check_numbers, check_whole, is_number
+from pyg_topomask.checks import as_numbers, check_above_zero, check_whole, is_number
 from pyg_topomask.diagnostics.grf_rows import check_grf_mask
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
@@ -224,8 +224,7 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
 
 
 def _as_constant(c: Tensor | float) -> Tensor:
-    check_numbers(c=c)
-    constant = torch.as_tensor(c, dtype=torch.float64)
+    constant = as_numbers(torch.float64, c=c)
     if not bool((constant >= 0).all()):
         raise ArgumentError('c', constant.tolist(), 'numbers from 0')
     return constant

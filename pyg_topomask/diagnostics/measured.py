@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_seed, check_whole
+from pyg_topomask.checks import check_whole, checked_seed
 from pyg_topomask.diagnostics.grf_rows import check_grf_mask, estimated_rows, exact_rows
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import GRFMask
@@ -187,9 +187,9 @@ def mask_error(
         tensor([True])
     """
     check_whole(1, num_rows=num_rows)
-    check_seed(seed=seed)
+    seed = checked_seed(seed=seed)
     graph = Graph.of(graph)
-    rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(int(seed)))[:num_rows]
+    rows = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(seed))[:num_rows]
     # For the diagonal, and for the rest: deviations, their squares, absolute entries, their squares.
     sums = torch.zeros(2, 4, mask.heads, dtype=torch.float64, device=graph.device)
     largest = sums.new_zeros(2, mask.heads)

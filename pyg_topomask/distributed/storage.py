@@ -69,14 +69,17 @@ class Storage:
         if self.folder is None or group.size == 1 or 0 in shape:
             return self.empty(shape, dtype, device)
         folder = self.folder
-        path = folder / f'{name}.bin'
 
-        def create() -> None:
-            if group.rank == 0:
-                folder.mkdir(parents=True, exist_ok=True)
-                _mapped(path, shape, dtype)
+        def create() -> str:
+            if group.rank > 0:
+                return ''
+            folder.mkdir(parents=True, exist_ok=True)
+            # A new name: the folder may have files of that name, or another run may use it.
+            with tempfile.NamedTemporaryFile(dir=folder, prefix=f'{name}-', suffix='.bin', delete=False) as file:
+                _mapped(Path(file.name), shape, dtype)
+                return Path(file.name).name
 
-        group.together(create)
+        path = folder / group.gather(group.together(create))[0]
         mapped = group.together(lambda: _mapped(path, shape, dtype))
         group.together(lambda: path.unlink() if group.rank == 0 else None)
         return mapped

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import check_generator, check_numbers, check_size
+from pyg_topomask.checks import as_numbers, check_generator, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.flow import FLOWS
 from pyg_topomask.functorch import is_exporting, outside_transforms
@@ -368,9 +368,7 @@ class ScaledMask(ComposedMask):
 
     def __init__(self, mask: Mask, scale: Tensor | float) -> None:
         super().__init__(mask)
-        check_numbers(scale=scale)
-        if not isinstance(scale, Tensor):
-            scale = torch.as_tensor(scale, dtype=torch.get_default_dtype())
+        scale = as_numbers(None if isinstance(scale, Tensor) else torch.get_default_dtype(), scale=scale)
         check_scale(scale, mask.heads)
         if not scale.is_meta and not bool(scale.isfinite().all()):
             raise ArgumentError('scale', scale.tolist(), 'finite numbers')

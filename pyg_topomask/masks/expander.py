@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import lexsort
 
-from pyg_topomask.checks import check_even, check_seed
+from pyg_topomask.checks import check_even, checked_seed
 from pyg_topomask.flow import check_flow
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
@@ -100,11 +100,10 @@ class ExpanderMask(Mask):
     ) -> None:
         super().__init__(heads)
         check_even(degree=degree)
-        check_seed(seed=seed)
         check_flow(flow)
         self.degree = degree
         self.input_edges = input_edges
-        self.seed = seed
+        self.seed = checked_seed(seed=seed)
         self.flow = flow
 
     def settings(self) -> Hashable:

@@ -9,6 +9,13 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks.base import Mask
 
 
+def as_floating_point(name: str, given: Tensor) -> Tensor:
+    r"""Returns a given tensor of whole numbers in the default data type, and one of floating point numbers as it is."""
+    if given.is_complex():
+        raise ArgumentError(name, f'numbers of {given.dtype}', 'real numbers')
+    return given if given.is_floating_point() else given.to(torch.get_default_dtype())
+
+
 def check_entries(name: str, given: Tensor) -> None:
     r"""Raises a :class:`ValueError` unless all entries of a given tensor are finite."""
     if not given.is_meta and not bool(given.isfinite().all()):
@@ -24,6 +31,7 @@ class GivenMask(Mask):
         self._initial: dict[str, Tensor] = {}
 
     def _keep(self, name: str, given: Tensor) -> None:
+        given = as_floating_point(name, given)
         check_entries(name, given)
         if isinstance(given, torch.nn.Parameter):
             self.register_parameter(name, given)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.checks import check_choice, check_seed, check_size
+from pyg_topomask.checks import check_choice, check_size, checked_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
 from pyg_topomask.graph import Graph
@@ -224,7 +224,6 @@ class GRFMask(LogarithmicMask):
     ) -> None:
         super().__init__(heads)
         self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
-        check_seed(seed=seed)
         check_size(1, stitch=stitch)
         check_choice(('never', 'forward'), resample=resample)
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
@@ -232,7 +231,7 @@ class GRFMask(LogarithmicMask):
         if asymmetric is True and self.walk_settings.independent_ensembles:
             raise ArgumentError('independent_ensembles', 'True with asymmetric=True, where keys have no walks', 'False')
         self.resample = resample
-        self.seed = seed
+        self.seed = checked_seed(seed=seed)
         self.stitch = int(stitch)
         if self.stitch > 1:
             self.form = 'product'

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.checks import as_numbers
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks.modulation import named_series
 
@@ -16,7 +17,7 @@ def series_parameter(
     type of the value, or the default one if that is not floating point. The numbers must be finite also when converted to
     :obj:`dtype`, in which the series will be learned. :obj:`each` names the index of the series in errors.
     """
-    given = torch.as_tensor(given)
+    given = as_numbers(**{argument: given})
     if given.shape not in ((length,), (heads, length)):
         accepted = f'[{length}] and [{heads}, {length}], one number for each {each} from 0'
         raise ArgumentError(argument, f'shape {tuple(given.shape)}', accepted)

@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.capabilities import LowRank, Product
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
-from pyg_topomask.masks.given import GivenMask, check_entries
+from pyg_topomask.masks.given import GivenMask, as_floating_point, check_entries
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.structures import MaskStructure
 
@@ -128,6 +128,7 @@ class LowRankMask(GivenMask):
         factor: Tensor = getattr(self, name) if attribute is None else graph.attribute(attribute, name)
         if not isinstance(factor, Tensor):
             raise ArgumentError(name, f'{attribute!r} with {type(factor).__name__}', 'a tensor')
+        factor = as_floating_point(name, factor)
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
         if (

@@ -12,7 +12,7 @@ from scipy.sparse import eye_array
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, Entries, LowRank, Product, SparseEntries, blocks_of
-from pyg_topomask.checks import check_choice, check_not_negative, check_seed, per_head
+from pyg_topomask.checks import check_choice, check_not_negative, checked_seed, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -132,7 +132,6 @@ class RWGNKMask(Mask):
         self.form = 'product' if self.exact else 'sparse'
         walks = 2 if num_walks is None else num_walks
         self.walk_settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
-        check_seed(seed=seed)
         check_not_negative(alpha=alpha)
         check_choice(('never', 'forward'), resample=resample)
         given = per_head(heads, lam=lam)
@@ -148,7 +147,7 @@ class RWGNKMask(Mask):
             raise ArgumentError('lam', f'{given.tolist()} for walks of {max_walk_length} hops', f'numbers up to {limit:.3g}')
         self.alpha = alpha
         self.resample = resample
-        self.seed = seed
+        self.seed = checked_seed(seed=seed)
         self.initial = given.log()
         self.log_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
         self.reset_parameters()

@@ -88,11 +88,11 @@ class SinDegreeMask(Mask):
         check_size(embedding_dim=embedding_dim)
         if flow not in (*FLOWS, None):
             raise ArgumentError('flow', repr(flow), '"source_to_target", "target_to_source" and None')
-        self.max_degree = max_degree
+        self.max_degree = int(max_degree)
         self.flow = flow
         self.degree_attr = degree_attr
         self.register_buffer('bounds', self._bounds(), persistent=False)
-        rows = max_degree + 1 + self.bounds.numel()
+        rows = self.max_degree + 1 + self.bounds.numel()
         self.register_buffer('initial', torch.empty(rows, embedding_dim))
         self.offset = torch.nn.Parameter(torch.empty(rows, embedding_dim))
         self.weight = torch.nn.Parameter(torch.empty(heads, embedding_dim))

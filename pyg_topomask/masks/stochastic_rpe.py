@@ -8,7 +8,7 @@ from collections.abc import Hashable
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_finite, check_seed, check_size
+from pyg_topomask.checks import check_finite, check_size, checked_seed
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.base import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
@@ -63,10 +63,9 @@ class StochasticRPEMask(Mask):
     def __init__(self, heads: int = 1, num_sines: int = 4, num_features: int = 16, gain: float = 0.5, seed: int = 0) -> None:
         super().__init__(heads)
         check_size(num_sines=num_sines, num_features=num_features)
-        check_seed(seed=seed)
         check_finite(gain=gain)
         self.initial_gain = gain
-        self.seed = int(seed)
+        self.seed = checked_seed(seed=seed)
         self.gain = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.frequency = torch.nn.Parameter(torch.empty(heads, num_sines))
         self.phase = torch.nn.Parameter(torch.empty(heads, num_sines))

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_choice, check_whole, is_whole
+from pyg_topomask.checks import as_numbers, check_choice, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.logarithmic import LogarithmicMask
@@ -136,7 +136,7 @@ class ToeplitzMask(LogarithmicMask):
         elif initial is None:
             table = torch.ones(shape)
         else:
-            given = torch.as_tensor(initial).detach()
+            given = as_numbers(initial=initial).detach()
             table = given.to(torch.promote_types(given.dtype, torch.float32))
         if table.shape not in (shape, (self.heads, *shape)):
             raise ArgumentError('initial', f'shape {tuple(table.shape)}', f'{shape} and {(self.heads, *shape)}')

@@ -15,7 +15,7 @@ from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
 from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_above_zero, check_choice, check_whole, per_head
+from pyg_topomask.checks import check_above_zero, check_choice, check_whole, is_number, per_head
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import outside_transforms, unwrapped
 from pyg_topomask.graph import Graph
@@ -392,6 +392,6 @@ def _refuse_unused(kind: str, exp: Mapping[str, Tensor | float], distance: Mappi
     other = 'distance' if kind == 'exp' else 'exp'
     for name, given in (distance if kind == 'exp' else exp).items():
         default = inspect.signature(TreeMask).parameters[name].default
-        if isinstance(given, Tensor) or given != default:
+        if given is not default and not (is_number(given) and given == default):
             got = 'a tensor' if isinstance(given, Tensor) else repr(given)
             raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"')

@@ -32,7 +32,7 @@ def as_graph(
     if graph is None:
         return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
     graph = Graph.of(graph)
-    if batch is not None and batch is not graph.batch and not torch.equal(batch.long(), graph.segments.index):
+    if batch is not None and batch is not graph.batch and not _equal(batch, graph.segments.index):
         raise ArgumentError(
             'batch',
             f'another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs',
@@ -40,11 +40,13 @@ def as_graph(
         )
     # Tensors of the graph's data are the same objects. torch.compile compares only identities.
     if not torch.compiler.is_compiling():
-        same = edge_index is None or edge_index is graph.edge_index
-        if not (same or (graph.has_edges_of(edge_index) if is_sparse(edge_index) else _equal(edge_index, graph.edge_index))):
-            raise ArgumentError(
-                'edge_index', f'other edges than those of graph, which has {graph.num_edges}', 'these, and None'
-            )
+        if edge_index is not None and edge_index is not graph.edge_index:
+            sparse = is_sparse(edge_index)
+            if not (graph.has_edges_of(edge_index) if sparse else _equal(edge_index, graph.edge_index)):
+                other = 'other edges or weights' if sparse else 'other edges'
+                raise ArgumentError(
+                    'edge_index', f'{other} than those of graph, which has {graph.num_edges}', 'these, and None'
+                )
         if edge_weight is not None and edge_weight is not graph.edge_weight:
             accepted = 'these, and None, or graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
             if not _equal(edge_weight, graph.weight):

@@ -14,8 +14,8 @@ from pyg_topomask.checks import (
     check_generator,
     check_not_negative,
     check_probability,
-    check_seed,
     check_whole,
+    checked_seed,
 )
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import unwrapped
@@ -124,7 +124,6 @@ class KMIPAttention(ExplicitAttention):
         super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg, flow)
         check_probability(attention_dropout=attention_dropout)
         check_whole(1, k=k, k_start=k if k_start is None else k_start, k_steps=k_steps)
-        check_seed(seed=seed)
         check_choice(BACKENDS, backend=backend)
         check_choice(SIMILARITIES, similarity=similarity)
         check_choice(EXTRA_EDGES, extra_edges=extra_edges)
@@ -141,7 +140,7 @@ class KMIPAttention(ExplicitAttention):
         self.diversity = diversity
         self.attention_dropout = attention_dropout
         self.deterministic = deterministic
-        self.seed = seed
+        self.seed = checked_seed(seed=seed)
         self.step = 0
         self._k_of_pass = self.current_k
 

@@ -49,7 +49,7 @@ def spanning_forests(
     pairs, length = _pairs(edge_index, edge_weight, num_nodes)
     forests = []
     for tree in range(num_trees):
-        chosen = METHODS[method](pairs, length, num_nodes, np.random.default_rng([seed % 2**64, tree]))
+        chosen = METHODS[method](pairs, length, num_nodes, np.random.default_rng([int(seed) % 2**64, tree]))
         forests.append(torch.from_numpy(pairs[:, chosen]).to(edge_index.device))
     return forests
 

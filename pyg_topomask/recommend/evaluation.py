@@ -54,6 +54,9 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
     ranking = []
     for chunk in user_index.split(chunk_size):
         scores = users[chunk] @ items.t()
+        if not bool(scores.isfinite().all()):
+            largest = max(float(users.abs().max()), float(items.abs().max()))
+            raise ArgumentError('users, items', f'numbers up to {largest:.3g}', 'embeddings with finite inner products')
         row = torch.repeat_interleave(count[chunk])
         place = torch.arange(row.numel(), device=row.device)
         first = count[chunk].cumsum(0) - count[chunk]

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import INTEGERS, check_seed, check_shape, is_number
+from pyg_topomask.checks import INTEGERS, check_shape, checked_seed, is_number
 from pyg_topomask.errors import ArgumentError
 
 
@@ -170,7 +170,7 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
         [7, 1, 2]
     """
     _check_pairs('pairs', pairs)
-    check_seed(seed=seed)
+    seed = checked_seed(seed=seed)
     numbers = is_number(val_ratio) and is_number(test_ratio)
     if not (numbers and val_ratio >= 0 and test_ratio >= 0 and val_ratio + test_ratio < 1):
         raise ArgumentError('val_ratio, test_ratio', f'{val_ratio}, {test_ratio}', 'at least 0 with a sum below 1')

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from pyg_topomask.checks import check_seed, check_whole
+from pyg_topomask.checks import check_whole, checked_seed
 from pyg_topomask.configs import check_keys, check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 
@@ -103,7 +103,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     if cfg.recommend.model != 'MGFormer':
         raise ArgumentError('recommend.model', repr(cfg.recommend.model), 'MGFormer')
     check_whole(0, 2**32 - 1, seed=cfg.seed)
-    check_seed(**{'recommend.split_seed': cfg.recommend.split_seed})
+    checked_seed(**{'recommend.split_seed': cfg.recommend.split_seed})
     for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():
         check_whole(least, **{f'recommend.{name}': cfg.recommend[name]})
     return cfg

@@ -126,6 +126,8 @@ def serve(
         raise ArgumentError('out', f'{str(out)!r} without user', 'a file for the items of users')
     out = None if out is None else new_file('out', out)
     embeddings = None if embeddings is None else _embeddings_path(embeddings)
+    if out is not None and embeddings is not None and out.resolve() == embeddings.resolve():
+        raise ArgumentError('out', f'{str(out)!r}, the file for embeddings', 'another file')
     dataset, users, items = load_run(run_dir, data_dir)
     if k is None:
         k = int(load_config(Path(run_dir) / 'config.yaml').recommend.k)

@@ -244,11 +244,12 @@ def train(
             changed, another process trains in the folder, or :obj:`torchrun` has started several processes.
         FloatingPointError: If a loss or an embedding becomes NaN or infinite.
     """
-    check_whole(1, repeat=repeat)
+    check_whole(1, 2**32, repeat=repeat)
     connect()
     if num_processes() > 1:
         raise ArgumentError('torchrun', f'{num_processes()} processes', 'one: each batch needs all embeddings')
     config = load_config(cfg_file, options)
+    check_whole(0, 2**32 - repeat, seed=config.seed)  # the seeds that follow fit, too
     k = config.recommend.k
     dataset = load_dataset(config.recommend)
     print(dataset)

@@ -95,7 +95,7 @@ def differences(saved: str, current: str, free: Collection[str] = ()) -> dict[st
 
 def _options(node: Any, free: Collection[str], path: str = '') -> dict[str, Any]:
     r"""Returns the values of all options below a node by their paths."""
-    if path in free:
+    if path and path in free:
         return {}
     if not isinstance(node, dict):
         return {path: node} if path else {}

@@ -71,6 +71,7 @@ class Run:
     length: str = ''
     files: Sequence[str] = ()
     history: list[Row] = field(default_factory=list, init=False)
+    _loaded: list[object] | None = field(default=None, init=False)
 
     @property
     def last_file(self) -> Path:
@@ -105,19 +106,20 @@ class Run:
         """
         if rank() == 0:
             check_writable(self.folder)
-        if not self.last_file.exists():
-            if resume and rank() == 0:
-                print(f'no checkpoint in {self.folder}: starting with the first epoch', file=sys.stderr)
-            return None
+        self._loaded = self._contents()
+        checkpoint = None
         try:
             checkpoint = load_checkpoint(self.last_file)
+        except FileNotFoundError:
+            if resume and rank() == 0:
+                print(f'no checkpoint in {self.folder}: starting with the first epoch', file=sys.stderr)
         except ValueError:
             if resume:
                 raise
-            return None
         free = (*self.free, self.length) if resume else self.free
-        changed = '; '.join(differences(checkpoint['config'], self.config, free).values())
-        if changed and resume:
+        config = self._earlier_config() if checkpoint is None else checkpoint['config']
+        changed = '' if config is None else '; '.join(differences(config, self.config, free).values())
+        if changed and resume and checkpoint is not None:
             raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
         if changed:
             tag = 'name_tag or ' if 'name_tag:' in self.config else ''
@@ -127,7 +129,7 @@ class Run:
                 'folders without one',
                 f'give another {tag}--out, or remove that folder',
             )
-        if not resume:
+        if not resume or checkpoint is None:
             return None
         load_best(self.folder, self.config, free)  # of this epoch, or of one that a killed run repeats
         return checkpoint
@@ -147,13 +149,17 @@ class Run:
                 previous run in the folder is removed. (default: :obj:`None`)
 
         Raises:
-            ValueError: If another run has the folder open.
+            ValueError: If another run has the folder open, or has written to it since :meth:`load`.
         """
         self.history = [] if checkpoint is None else checkpoint['history']
         if rank() > 0:
             yield
             return
         with locked(self.folder):
+            if self._loaded not in (None, self._contents()):
+                raise ArgumentError(
+                    'out', f'{self.folder}, where another run has just trained', 'folders without one', 'give another --out'
+                )
             remove_unfinished(self.folder)
             if checkpoint is None:
                 clear_run(self.folder, (*FILES, *self.files))
@@ -228,6 +234,17 @@ class Run:
             finite = {key: None if key in infinite else value for key, value in result.items()}
             write_atomically(self.folder / RESULT, (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
         return result
+
+    def _contents(self) -> list[object]:
+        r"""What changes if another run writes to the folder: each write makes a new file."""
+        stats = [path.stat() if path.exists() else None for path in (self.last_file, self.folder / RESULT)]
+        return [None if stat is None else (stat.st_ino, stat.st_mtime_ns) for stat in stats]
+
+    def _earlier_config(self) -> str | None:
+        r"""Returns the configuration of a run without a checkpoint to resume from, if it has results."""
+        path = self.folder / 'config.yaml'
+        has_results = self.best_file.exists() or (self.folder / RESULT).exists()
+        return path.read_text(encoding='utf-8') if has_results and path.exists() else None
 
     def _write_metrics(self) -> None:
         # The whole file each time: which columns there are is certain only after the first validated epoch.

@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_seed
+from pyg_topomask.checks import checked_seed
 from pyg_topomask.options import options_of
 from pyg_topomask.transforms.checks import single_graph
 from pyg_topomask.walks import WalkSettings
@@ -62,8 +62,7 @@ class AddGraphRandomFeatures(BaseTransform):
         **options: Any,
     ) -> None:
         self.settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
-        check_seed(seed=seed)
-        self.seed = seed
+        self.seed = checked_seed(seed=seed)
 
     def forward(self, data: Data) -> Data:
         graph = single_graph(data)

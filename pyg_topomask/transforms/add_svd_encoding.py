@@ -10,7 +10,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_seed, check_size, check_whole
+from pyg_topomask.checks import check_size, check_whole, checked_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.transforms.checks import check_has_edges, check_unbatched
@@ -96,14 +96,13 @@ class AddSVDEncoding(BaseTransform):
         if num_users is not None:
             check_whole(0, num_users=num_users)
         check_size(0, num_iterations=num_iterations)
-        check_seed(seed=seed)
         check_normalization(normalization)
         self.rank = rank
         self.num_users = num_users
         self.edge_type = edge_type
         self.normalization = normalization
         self.num_iterations = num_iterations
-        self.seed = seed
+        self.seed = checked_seed(seed=seed)
         self._warned = False
 
     def forward(self, data: Data | HeteroData) -> Data | HeteroData:
@@ -118,9 +117,12 @@ class AddSVDEncoding(BaseTransform):
         check_unbatched(data)
         check_has_edges(data)
         graph = Graph.from_data(data)
-        num_users = self.num_users if self.num_users is not None else getattr(data, 'num_users', None)
-        if num_users is not None:
-            users, items = self._bipartite(graph.edge_index, graph.weight, int(num_users), graph.num_nodes - int(num_users))
+        given = getattr(data, 'num_users', None) if self.num_users is None else self.num_users
+        if given is not None:
+            number = given.item() if isinstance(given, Tensor) and given.numel() == 1 else given
+            check_whole(0, num_users=number)
+            num_users = int(number)
+            users, items = self._bipartite(graph.edge_index, graph.weight, num_users, graph.num_nodes - num_users)
             data.svd_encoding = torch.cat([users, items])
         else:
             source, target = self._decompose(graph, slice(None), slice(None))

@@ -2,6 +2,7 @@ r"""Shared checks of transforms."""
 
 from __future__ import annotations
 
+from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
@@ -28,9 +29,9 @@ def check_has_edges(data: Data) -> None:
 
 
 def check_has_positions(data: Data) -> None:
-    r"""Raises a :class:`ValueError` for data without :obj:`pos`."""
-    if 'pos' not in data:
-        raise ArgumentError('data', f'{data} without pos', 'data with positions')
+    r"""Raises a :class:`ValueError` unless data have a tensor :obj:`pos`."""
+    if not isinstance(getattr(data, 'pos', None), Tensor):
+        raise ArgumentError('data', f'{data} without a tensor pos', 'data with positions')
 
 
 def check_unbatched(data: BaseData) -> None:

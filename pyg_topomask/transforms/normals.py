@@ -13,7 +13,7 @@ from torch_geometric.utils import scatter
 from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import knn_graph
-from pyg_topomask.transforms.checks import check_homogeneous
+from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous
 
 ORIENTATIONS = ('outward', 'up')
 
@@ -56,8 +56,9 @@ class AddNormals(BaseTransform):
 
     def forward(self, data: Data) -> Data:
         check_homogeneous(data)
-        if 'pos' not in data or data.pos.dim() != 2 or data.pos.size(1) < 2:
-            raise ArgumentError('data', data, 'data with pos of two dimensions or more')
+        check_has_positions(data)
+        if data.pos.dim() != 2 or data.pos.size(1) < 2:
+            raise ArgumentError('data', f'pos of shape {tuple(data.pos.shape)}', 'positions in two dimensions or more')
         batch = data.batch if 'batch' in data else None
         data.normal = self._normals(data.pos.detach(), batch)
         if self.cat:

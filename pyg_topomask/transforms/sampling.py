@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_seed, check_whole
+from pyg_topomask.checks import check_whole, checked_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import device_of
 from pyg_topomask.ops.knn import check_positions
@@ -65,9 +65,8 @@ def _check(data: Data) -> int:
 class _Sampling(BaseTransform):
     def __init__(self, num: int, seed: int = 0) -> None:
         check_whole(1, num=num)
-        check_seed(seed=seed)
         self.num = num
-        self.seed = int(seed)
+        self.seed = checked_seed(seed=seed)
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.num}, seed={self.seed})'

@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_choice, check_seed, check_size
+from pyg_topomask.checks import check_choice, check_size, checked_seed
 from pyg_topomask.masks.tree import TreeState
 from pyg_topomask.ops.spanning_forest import METHODS, spanning_forests
 from pyg_topomask.transforms.checks import single_graph
@@ -56,10 +56,9 @@ class AddSpanningForest(BaseTransform):
     def __init__(self, method: str = 'low_stretch', num_trees: int = 1, seed: int = 0) -> None:
         check_choice(METHODS, method=method)
         check_size(num_trees=num_trees)
-        check_seed(seed=seed)
         self.method = method
         self.num_trees = num_trees
-        self.seed = seed
+        self.seed = checked_seed(seed=seed)
 
     def forward(self, data: Data) -> Data:
         graph = single_graph(data)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_seed, check_whole
+from pyg_topomask.checks import check_whole, checked_seed
 from pyg_topomask.ops.splitmix import splitmix
 
 # (stream, walkers) -> one number in [0, 1) per walker; a stream is an integer, for all walkers or for each
@@ -39,8 +39,7 @@ def counter_uniform(seed: int, local_id: Tensor, num_walks: int, first: int = 0)
 
 def seed_offset(seed: int) -> int:
     r"""Returns the offset that a seed adds to the counters, as a signed 64-bit integer."""
-    check_seed(seed=seed)
-    value = (int(seed) * 0x9E3779B9) & ((1 << 64) - 1)
+    value = (checked_seed(seed=seed) * 0x9E3779B9) & ((1 << 64) - 1)
     return value - (1 << 64) if value >= 1 << 63 else value
 
 

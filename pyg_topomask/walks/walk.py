@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_choice, check_seed
+from pyg_topomask.checks import check_choice, checked_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.functorch import is_exporting
 from pyg_topomask.graph import Graph
@@ -37,8 +37,7 @@ def sample_ensembles(
         generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global generator.
             (default: :obj:`None`)
     """
-    seed = draw_seed(generator) if seed is None else seed
-    check_seed(seed=seed)
+    seed = draw_seed(generator) if seed is None else checked_seed(seed=seed)
     query = sample_walks(graph, settings, wrapped_seed(2 * seed))
     if not settings.independent_ensembles:
         return query, query

@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from pyg_topomask.datasets import DigitsGrid
+from pyg_topomask.datasets.digits import grid_graphs
 
 sklearn_datasets = pytest.importorskip('sklearn.datasets')
 
@@ -80,3 +81,10 @@ def test_missing_scikit_learn_names_the_extra(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(builtins, '__import__', without_sklearn)
     with pytest.raises(ImportError, match=r'pyg_topomask with its extra \[graphgym\]'):
         DigitsGrid()
+
+
+@pytest.mark.parametrize('shape', [(1, 3), (3, 1), (1, 1)])
+def test_positions_in_a_single_row_or_column_are_finite(shape: tuple[int, int]) -> None:
+    [graph] = grid_graphs(torch.ones(1, 1, *shape), torch.zeros(1))
+    position = [[-1.0, 0.0, 1.0] if size == 3 else [-1.0] for size in shape]
+    assert graph.x[:, 1:].tolist() == [[row, column] for row in position[0] for column in position[1]]

@@ -117,3 +117,11 @@ class Payload:
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return os.mkdir, (str(self.path),)
+
+
+@pytest.mark.parametrize('package', ['pyg_topomask', 'torch_geometric'])
+def test_another_version_creates_the_graphs_again(root: Path, monkeypatch: pytest.MonkeyPatch, package: str) -> None:
+    values(root)
+    monkeypatch.setattr(f'{package}.__version__', '99')
+    values(root)
+    assert Numbers.reads == 2

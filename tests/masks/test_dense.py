@@ -2,7 +2,9 @@ import pytest
 import torch
 from graphs import GRAPHS
 
+from pyg_topomask.graph import Graph
 from pyg_topomask.masks import DenseMask
+from pyg_topomask.ops.masked_linear_attention import masked_linear_attention
 
 
 def test_matrix_may_be_learned() -> None:
@@ -49,3 +51,16 @@ def test_matrix_in_place_of_the_heads_is_refused() -> None:
 def test_matrix_for_another_number_of_nodes_is_refused() -> None:
     with pytest.raises(ValueError, match=r'^matrix: got 4 rows for 3 nodes'):
         DenseMask(matrix=torch.ones(4, 4))(GRAPHS['no_edge_index']())
+
+
+def test_whole_numbers_are_a_matrix_of_floating_point_numbers() -> None:
+    matrix = torch.tensor([[1, -1, 2, -2], [3, -1, -1, -1], [1, 1, 1, -3], [1, 2, 3, 4]])
+    graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), 4)
+    q, k, v = torch.rand(4, 1, 3), torch.rand(1, 1, 3).expand(4, 1, 3), torch.rand(4, 1, 2)
+    out = masked_linear_attention(q, k, v, DenseMask(matrix=matrix)(graph), route='features')
+    # The first three rows add up to 0, so they attend to nothing.
+    assert torch.equal(out[:3], torch.zeros(3, 1, 2))
+    torch.testing.assert_close(out[3], (matrix[3].view(4, 1, 1) * v).sum(0) / 10)
+    assert DenseMask(matrix=matrix > 0).matrix.dtype == torch.float32
+    with pytest.raises(ValueError, match=r'^matrix: got numbers of torch.complex64; accepted: real numbers'):
+        DenseMask(matrix=torch.ones(2, 2, dtype=torch.complex64))

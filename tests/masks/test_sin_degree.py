@@ -276,3 +276,9 @@ def test_bad_degrees_are_named(degree: torch.Tensor | list[int] | None) -> None:
 def test_centrality_of_no_degree_is_refused(degree: torch.Tensor) -> None:
     with pytest.raises(ValueError, match=r'^degree: got degree.*; accepted: integers from 0'):
         SinDegreeMask().centrality(degree)
+
+
+@pytest.mark.parametrize('kind', [np.int32, np.int64])
+def test_largest_degree_may_be_of_numpy(kind: type[np.integer]) -> None:
+    degree = torch.tensor([0, 1, 512, 513, 5000, 10**12, 2**62])
+    assert torch.equal(SinDegreeMask(max_degree=kind(512))._row(degree), SinDegreeMask(max_degree=512)._row(degree))

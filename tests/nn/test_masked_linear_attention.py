@@ -372,8 +372,14 @@ def test_sparse_edges_that_contradict_the_graph_are_refused() -> None:
         adj_t = to_torch_csr_tensor(shown.flip(0), size=(6, 6))
         assert torch.equal(attention(x, adj_t, graph=graph), attention(x, edges))
     for other in (edges[:, 1:], edges.flip(0)):
-        with pytest.raises(ValueError, match=r'^edge_index: got other edges than those of graph'):
+        with pytest.raises(ValueError, match=r'^edge_index: got other edges or weights than those of graph'):
             attention(x, to_torch_csr_tensor(other.flip(0), size=(6, 6)), graph=graph)
+    weight = torch.rand(edges.size(1))
+    weighted = [to_torch_csr_tensor(edges.flip(0), factor * weight, size=(6, 6)) for factor in (1, 2)]
+    for others in ((weighted[0], graph), (weighted[1], Graph(edges, 6, weight))):
+        with pytest.raises(ValueError, match=r'^edge_index: got other edges or weights than those of graph'):
+            attention(x, others[0], graph=others[1])
+    assert torch.equal(attention(x, weighted[0], graph=Graph(edges, 6, weight)), attention(x, edges, weight))
 
 
 def test_a_graph_or_edges_are_needed() -> None:

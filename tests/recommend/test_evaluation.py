@@ -215,3 +215,8 @@ def test_what_does_not_exist_is_refused() -> None:
         for argument, targets, seen in (('targets', wrong, none), ('seen', torch.tensor([[0], [1]]), wrong)):
             with pytest.raises(ValueError, match=rf'^{argument}: got (items|users) from'):
                 evaluate(torch.eye(2), torch.eye(2), targets, seen, k=1)
+
+
+def test_inner_products_that_overflow_are_refused() -> None:
+    with pytest.raises(ValueError, match=r'^users, items: got numbers up to 1e\+30; accepted: embeddings with finite'):
+        rank_items(torch.tensor([[1e30]]), torch.tensor([[1e30], [-1e30], [1.0]]), torch.tensor([0]), NONE, k=2)

@@ -275,6 +275,7 @@ def test_bad_input_of_recommend(run_cfg: Path, capsys: pytest.CaptureFixture[str
         ([*run, '--user', '100', '--out', str(folder / 'absent' / 'x.csv')], "out: got '"),
         ([*run, '--user', '100', '--out', str(folder)], "out: got '"),
         ([*run, '--user', '100', '--out', str(folder / 'x.csv'), '--embeddings', 'vectors.csv'], 'embeddings: got'),
+        ([*run, '--user', '100', '--out', files[3], *files[2:]], "vectors.npz', the file for embeddings; accepted: another"),
         ([*run, '--user', '101', *files], 'user: got [101]'),
         ([*run, '--user', '100', '--k', '0', *files], 'k: got 0; accepted: 1 to 30'),
         ([*run, '--user', '100', '99999999999999999999', *files], 'user: got [99999999999999999999]; accepted: the 40'),
@@ -374,3 +375,9 @@ def test_api(run_cfg: Path) -> None:
     dataset, users, items = load_run(run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3')
     assert (users.shape, items.shape) == ((40, 12), (30, 12))
     assert recommend(dataset, users, items, [], k=3) == []
+
+
+def test_all_seeds_are_checked_before_training(run_cfg: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['train', '--cfg', str(run_cfg), '--repeat', '2', 'seed', str(2**32 - 1)]) == 2
+    assert 'seed: got 4294967295; accepted: whole numbers from 0 to 4294967294' in capsys.readouterr().err
+    assert not (run_cfg.parent / 'out').exists()

@@ -210,3 +210,39 @@ def test_a_result_may_hold_what_is_not_finite(tmp_path: Path) -> None:
     run.finish({'test_auc': 0.75, 'val_loss': math.inf, 'test_loss': math.nan}, 3)
     result = json.loads((tmp_path / 'result.json').read_text())
     assert (result['metric'], result['test_auc'], result['val_loss'], result['test_loss']) == ('test_auc', 0.75, None, None)
+
+
+def finished(folder: Path, config: str) -> None:
+    run = Run(folder, config, 'val_auc')
+    with run.open(run.load(resume=False)):
+        run.history.append({'epoch': 0, 'val_auc': 1.0, 'seconds': 1.0})
+        run.save({'model': torch.zeros(1)})
+        run.finish({'test_auc': 0.5}, 1)
+
+
+@pytest.mark.parametrize('resume', [False, True])
+def test_a_run_that_begins_during_another_does_not_replace_it(tmp_path: Path, resume: bool) -> None:
+    if resume:
+        finished(tmp_path, '{lr: 1}')
+    run = Run(tmp_path, '{lr: 1}', 'val_auc')
+    checkpoint = run.load(resume)
+    finished(tmp_path, '{lr: 1}')
+    with pytest.raises(ValueError, match=r'^out: got .*, where another run has just trained; accepted'), run.open(checkpoint):
+        pass
+    assert json.loads((tmp_path / 'result.json').read_text())['test_auc'] == 0.5
+    with run.open(run.load(resume)):
+        assert not (tmp_path / 'result.json').exists()
+
+
+@pytest.mark.parametrize('damage', [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])])
+@pytest.mark.parametrize('resume', [False, True])
+def test_results_of_another_configuration_stay(tmp_path: Path, resume: bool, damage: Callable[[Path], object]) -> None:
+    finished(tmp_path, '{lr: 2}')
+    damage(tmp_path / 'checkpoints' / 'last.pt')
+    with pytest.raises(ValueError, match=r'lr was 2 and is 1|is damaged'):
+        Run(tmp_path, '{lr: 1}', 'val_auc').load(resume)
+    assert Run(tmp_path, '{lr: 2}', 'val_auc').load(resume=False) is None
+    # A run without results may be replaced.
+    (tmp_path / 'checkpoints' / 'best.pt').unlink()
+    (tmp_path / 'result.json').unlink()
+    assert Run(tmp_path, '{lr: 1}', 'val_auc').load(resume=False) is None

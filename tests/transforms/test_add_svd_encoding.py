@@ -224,6 +224,14 @@ def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> Non
         AddSVDEncoding(**arguments)
 
 
+@pytest.mark.parametrize('num_users', [1.9, '4', torch.tensor([4, 4]), torch.tensor(4.0)])
+def test_users_that_are_no_number_are_named(num_users: object) -> None:
+    data = bipartite()
+    data.num_users = num_users
+    with pytest.raises(ValueError, match=r'^num_users: got .*; accepted: whole numbers from 0'):
+        AddSVDEncoding(2)(data)
+
+
 @pytest.mark.parametrize('num_users', [-1, 11, 2, 6])
 def test_users_that_do_not_fit_the_edges_are_named(num_users: int) -> None:
     data = bipartite()

@@ -72,3 +72,10 @@ def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
 def test_data_without_edges_is_refused(transform: BaseTransform) -> None:
     with pytest.raises(ValueError, match=r'^data: got the attributes x; accepted: data with edge_index or adj_t; KNNGraph'):
         transform(Data(x=torch.ones(3, 2)))
+
+
+@pytest.mark.parametrize('transform', [KNNGraph(), AddNormals(), FarthestSampling(2)], ids=lambda made: type(made).__name__)
+def test_positions_that_are_no_tensor_are_refused(transform: BaseTransform) -> None:
+    for data in (Data(pos=[1, 2, 3], num_nodes=3), Data(num_nodes=3)):
+        with pytest.raises(ValueError, match=r'^data: got Data.* without a tensor pos; accepted: data with positions'):
+            transform(data)

@@ -61,7 +61,7 @@ def test_bad_input_is_named() -> None:
         KNNGraph(k=0)
     with pytest.raises(ValueError, match=r'^data: got HeteroData'):
         KNNGraph()(HeteroData())
-    with pytest.raises(ValueError, match=r'^data: got .* without pos'):
+    with pytest.raises(ValueError, match=r'^data: got .* without a tensor pos'):
         KNNGraph()(Data(x=torch.ones(2, 1)))
     with pytest.raises(ValueError, match=r'^pos: got'):
         KNNGraph()(Data(pos=torch.full((2, 3), float('nan'))))

@@ -20,6 +20,7 @@ from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.graphgym.names.masks import build_mask, configured_tree
 from pyg_topomask.masks import ExpanderMask, GRFMask, Mask, RWGNKMask
 from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
+from pyg_topomask.walks.uniform import wrapped_seed
 
 
 def _build(model: Callable[..., Module], **sizes: Any) -> Any:
@@ -40,7 +41,7 @@ def _layer_mask() -> Callable[[int], Mask] | None:
         mask = build_mask(tree, heads)
         for module in mask.modules():
             if isinstance(module, ExpanderMask | GRFMask | RWGNKMask):
-                module.seed += layer << 32  # far from the seeds of other masks
+                module.seed = wrapped_seed(module.seed + (layer << 48))  # far from those of other masks and of factors
         return mask
 
     return make
