@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -138,7 +139,7 @@ def weights(run_cfg: Path, options: list[str]) -> dict[str, Any]:
     train(run_cfg, ['recommend.max_epoch', '1', *options])
     (path,) = (run_cfg.parent / 'out' / 'small' / 'MGFormer').glob('*/checkpoints/last.pt')
     model: dict[str, Any] = torch.load(path)['model']
-    path.unlink()
+    shutil.rmtree(run_cfg.parent / 'out')
     return model
 
 
