@@ -2,7 +2,6 @@ r"""Datasets created from files in their root, with fixed splits."""
 
 from __future__ import annotations
 
-import warnings
 from abc import abstractmethod
 from collections.abc import Callable
 from functools import cached_property
@@ -16,7 +15,7 @@ from torch_geometric.data import Data, InMemoryDataset
 import pyg_topomask
 from pyg_topomask.checks import check_choice
 from pyg_topomask.digests import UNHASHABLE, digest_of_transform
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.files import digest_of_files, load_tensors, save_tensors
 
 SPLITS = ('train', 'val', 'test')
@@ -112,7 +111,7 @@ class FileDataset(InMemoryDataset):
         except FileNotFoundError:
             self.process()
         except ValueError as error:
-            warnings.warn(f'{path} is damaged and is made again from the files in {self.raw_dir}: {error}', stacklevel=4)
+            warn(f'{path} is damaged and is made again from the files in {self.raw_dir}: {error}')
             self.process()
 
     def process(self) -> None:

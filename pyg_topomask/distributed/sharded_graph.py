@@ -2,7 +2,6 @@ r"""A graph divided among several processes."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from os import PathLike
@@ -21,7 +20,7 @@ from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.edge_checks import check_edges
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graph import Graph
 from pyg_topomask.operators import MaskOperator
 from pyg_topomask.ops.splitmix import splitmix
@@ -184,10 +183,9 @@ class ShardedGraph(Shard):
         graph = cls.from_graph(whole.edge_index, whole.num_nodes, whole.edge_weight, partition, timeout, folder)
         stored = [name for name in data.to_dict() if name.startswith(('grf_', 'rwgnk_'))]
         if stored:
-            warnings.warn(
+            warn(
                 f'data: got stored walks ({", ".join(stored)}), which a sharded graph leaves out; masks walk anew, with their '
-                f'own num_walks, sampler and seed',
-                stacklevel=2,
+                f'own num_walks, sampler and seed'
             )
         local = Data(edge_index=graph.edge_index, num_nodes=graph.num_nodes)
         nodes = graph.segments.position

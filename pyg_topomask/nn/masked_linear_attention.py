@@ -2,7 +2,6 @@ r"""Multi-head linear attention under any mask."""
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 import torch
@@ -13,7 +12,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
 from pyg_topomask.checks import check_choice, check_probability
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
@@ -150,12 +149,10 @@ class MaskedLinearAttention(torch.nn.Module):
         name = next((name for mask in masks if (name := mask.negative()) is not None), None)
         if name is not None:
             self._warned = True
-            warnings.warn(
+            warn(
                 f'{name}: got negative numbers under autocast, which rounds queries and keys to '
                 f'{torch.get_autocast_dtype(device)}. Sums that normalize attention may cancel, and errors are then large. '
-                f'Prefer positive=True, or disable autocast for this layer.',
-                UserWarning,
-                stacklevel=3,
+                f'Prefer positive=True, or disable autocast for this layer.'
             )
 
     def __repr__(self) -> str:

@@ -2,8 +2,6 @@ r"""A transform that stores the truncated singular vectors of the adjacency or u
 
 from __future__ import annotations
 
-import warnings
-
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
@@ -11,7 +9,7 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.checks import check_size, check_whole, checked_seed
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graph import Graph, check_normalization
 from pyg_topomask.transforms.checks import check_has_edges, check_unbatched
 
@@ -231,10 +229,9 @@ class AddSVDEncoding(BaseTransform):
 
     def _warn(self, shape: list[int]) -> None:
         if not self._warned:
-            warnings.warn(
+            warn(
                 f'rank: got {self.rank} for a matrix of {shape[0]} rows and {shape[1]} columns; svd_encoding is zero in the '
-                f'columns from {min(shape)} on (said once, also of other graphs)',
-                stacklevel=3,
+                f'columns from {min(shape)} on (said once, also of other graphs)'
             )
             self._warned = True
 

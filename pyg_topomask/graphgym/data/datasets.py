@@ -14,7 +14,7 @@ from torch_geometric.transforms import Compose
 from yacs.config import CfgNode
 
 from pyg_topomask.datasets import DATASETS
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
@@ -72,7 +72,7 @@ def _warn_of_unused_options() -> None:
         given = [word for word in sys.argv if word == path or word.startswith(f'{path}.')]
         # A network of the user may read it.
         if given and not is_read and (layer != 'model.type' or value in MODELS):
-            warnings.warn(f'{", ".join(given)}: got an option that nothing reads with {layers}', stacklevel=3)
+            warn(f'{", ".join(given)}: got an option that nothing reads with {layers}')
     readers: dict[str, tuple[bool, str]] = {}
     readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')
     readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
@@ -84,15 +84,12 @@ def _warn_of_unused_options() -> None:
     for path, (is_read, where) in readers.items():
         changed = _changed(option(path), option(path, before))
         if changed and not is_read:
-            warnings.warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}', stacklevel=3)
+            warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}')
     for name in transforms:
         if name in PREPARES_FOR and cfg.model.type in MODELS and (cfg.model.type, name) != ('GKAT', 'AddRandomWalkKernel'):
-            warnings.warn(f'topomask.transforms: got {name}, whose walks nothing reads with {layers}', stacklevel=3)
+            warn(f'topomask.transforms: got {name}, whose walks nothing reads with {layers}')
     if cfg.topomask.redraw_period:
-        warnings.warn(
-            f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only python -m pyg_topomask train reads',
-            stacklevel=3,
-        )
+        warn(f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only python -m pyg_topomask train reads')
 
 
 def _changed(value: Any, default: Any) -> list[str]:

@@ -13,7 +13,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import create_loader
 from torch_geometric.loader import DataLoader
 
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.runs.devices import num_processes, rank
 
 #: Values of :obj:`train.sampler` and :obj:`val.sampler`. Other samplers of GraphGym lack an option or raise an error.
@@ -146,5 +146,5 @@ def create_loaders() -> list[Any]:
     for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
         sampler = cfg[group].sampler
         if sampler != 'full_batch' and type(loader) is DataLoader:
-            warnings.warn(f'{group}.sampler: got {sampler!r}, which is for a single graph. Whole graphs are used', stacklevel=2)
+            warn(f'{group}.sampler: got {sampler!r}, which is for a single graph. Whole graphs are used')
     return loaders

@@ -2,7 +2,6 @@ r"""Transformed datasets, cached in files next to the processed ones."""
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ import pyg_topomask
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
+from pyg_topomask.errors import warn
 from pyg_topomask.files import first_line, load_tensors, save_tensors
 from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
 
@@ -77,9 +77,7 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     try:
         return folder / f'topomask-{digest_of([digest_of_transform(transform), rest]).hex()}.pt'
     except UNHASHABLE as error:
-        warnings.warn(
-            f'topomask.transforms: {transform} is applied anew each time, not stored: {first_line(error)}', stacklevel=2
-        )
+        warn(f'topomask.transforms: {transform} is applied anew each time, not stored: {first_line(error)}')
         return None
 
 
@@ -90,7 +88,7 @@ def _read(path: Path) -> Collated | None:
     except FileNotFoundError:
         return None
     except (OSError, ValueError) as error:
-        warnings.warn(f'topomask.transforms: {path} cannot be read and is made again: {error}', stacklevel=3)
+        warn(f'topomask.transforms: {path} cannot be read and is made again: {error}')
         return None
 
 
@@ -98,9 +96,7 @@ def _write(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
     try:
         save_tensors(path, {'data': data.to_dict(), 'slices': None if slices is None else dict(slices)})
     except OSError as error:
-        warnings.warn(
-            f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}', stacklevel=3
-        )
+        warn(f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}')
 
 
 def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:

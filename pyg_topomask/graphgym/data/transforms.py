@@ -22,7 +22,7 @@ from tqdm import tqdm
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.checks import check_whole
 from pyg_topomask.digests import steps_of
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
@@ -139,10 +139,7 @@ def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> Non
     for key, value in decoded(arguments).items():
         # Options of a composed mask are present only if they were given.
         if key in options and value != options[key] != before.get(key, value):
-            warnings.warn(
-                f'topomask.transforms, for {transform}: got {key} {value!r}, where {attention} has {options[key]!r}',
-                stacklevel=3,
-            )
+            warn(f'topomask.transforms, for {transform}: got {key} {value!r}, where {attention} has {options[key]!r}')
 
 
 def take(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:

@@ -3,7 +3,6 @@ r"""The layers of GraphGPS and of its forks, with the attentions of this package
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +13,7 @@ from torch.nn import Module, ModuleList
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphgym.names.configured_attention import build_attention, configured_options
@@ -84,7 +83,7 @@ class GlobalAttention(Module):
         if changed:
             # GraphGPS restores gt and gnn of a pretrained model, but not topomask.
             trained_with = ', '.join(changed)
-            warnings.warn(f'checkpoint: got one that was trained with {trained_with}; give these options again', stacklevel=2)
+            warn(f'checkpoint: got one that was trained with {trained_with}; give these options again')
 
     def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
         _, strict, _, _, errors = args

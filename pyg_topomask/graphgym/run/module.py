@@ -18,6 +18,7 @@ from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
 from pyg_topomask.datasets.file_dataset import SPLITS
+from pyg_topomask.errors import warn
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphgym.run.metrics import EpochMeter
 from pyg_topomask.graphgym.run.optim import create_optimizer, create_scheduler
@@ -163,7 +164,7 @@ class RunModule(GraphGymModule):
         lr, seconds = self._lr(), time.perf_counter() - self._epoch_start
         metrics = self.finish_meters(self.current_epoch)
         if 'train_loss' not in metrics:
-            warnings.warn('train_mask: no batch of an epoch has a training label, so this epoch trains nothing', stacklevel=2)
+            warn('train_mask: no batch of an epoch has a training label, so this epoch trains nothing')
         self.run.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()

@@ -3,7 +3,6 @@ r"""Checks of a configuration before data is loaded, and warnings about options 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,7 +11,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole, is_whole
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
@@ -128,7 +127,7 @@ def warn_of_unread_options() -> None:
     before = defaults()
     for path, instead in UNREAD.items():
         if option(path) != option(path, before) and not _is_read(path):
-            warnings.warn(f'{path}: got {option(path)!r}, which train does not read: {instead}', stacklevel=2)
+            warn(f'{path}: got {option(path)!r}, which train does not read: {instead}')
 
 
 def _is_read(path: str) -> bool:

@@ -20,7 +20,7 @@ from pyg_topomask.checks import check_whole
 from pyg_topomask.datasets.file_dataset import SPLITS
 from pyg_topomask.distributed import convert_norms
 from pyg_topomask.distributed.communication import processes
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
@@ -51,10 +51,9 @@ def _check_devices() -> None:
 def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
     if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
         known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
-        warnings.warn(
+        warn(
             f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '
-            f'feature maps {known} are, and the mask StochasticRPE',
-            stacklevel=2,
+            f'feature maps {known} are, and the mask StochasticRPE'
         )
 
 
