@@ -173,15 +173,17 @@ def inspect_attention(
     folder.mkdir(parents=True, exist_ok=True)
     bar = tqdm(data, desc='inspect-attention', unit='graph', disable=len(data) == 1 or not cfg.topomask.progress)
     recordings = [_run(model, batch) for batch in bar]
-    rows = _write(folder, data, recordings, attentions)
+    called = [name for name in recordings[0] if all(name in recording for recording in recordings)]
+    layers = [[recording[name] for name in called] for recording in recordings]
+    rows = _write(folder, data, layers, [attentions[name] for name in called])
     print(markdown_table(rows))
     print(f'written to {folder}')
     return rows
 
 
-def _check_explicit(model: Module) -> list[ExplicitAttention]:
-    r"""Returns the attentions of a model that compute coefficients, and raises an error if there are none."""
-    attentions = [module for module in model.modules() if isinstance(module, ExplicitAttention)]
+def _check_explicit(model: Module) -> dict[str, ExplicitAttention]:
+    r"""Returns the attentions of a model that compute coefficients, by name, and raises an error if there are none."""
+    attentions = {name: module for name, module in model.named_modules() if isinstance(module, ExplicitAttention)}
     if not attentions:
         kinds = {name: kind if isinstance(kind, type) else get_type_hints(kind)['return'] for name, kind in ATTENTIONS.items()}
         explicit = [name for name, kind in kinds.items() if issubclass(kind, ExplicitAttention)]
@@ -207,12 +209,12 @@ def _first_graphs(count: int) -> list[Data]:
     return [batch for batch, _ in zip(loader, range(min(count, len(dataset))), strict=False)]
 
 
-def _run(model: Module, batch: Data) -> list[Recording]:
+def _run(model: Module, batch: Data) -> dict[str, Recording]:
     batch = batch.clone()
     batch.split = 'test'
     with record_attention(model) as records:
         model(batch)
-    return list(records.values())
+    return records
 
 
 def _write(folder: Path, data: list[Data], recordings: list[list[Recording]], modules: list[Any]) -> list[TableRow]:
@@ -231,7 +233,8 @@ def _write(folder: Path, data: list[Data], recordings: list[list[Recording]], mo
         rows.append(_summary(index, module, torch.cat(degrees[-1]), torch.stack(cumulative[-1]).mean((0, 2)), ks))
     write_csv(folder / 'layers.csv', rows)
     for graph, layers in enumerate(recordings):
-        write_csv(folder / f'attention-{graph}.csv', _pairs(layers))
+        heads = [f'head {head + 1}' for head in range(max(recording.alpha.size(1) for recording in layers))]
+        write_csv(folder / f'attention-{graph}.csv', _pairs(layers), ['layer', 'source', 'target', *heads])
     write_csv(folder / 'degrees.csv', _degree_rows(degrees))
     write_csv(folder / 'cumulative.csv', _curve_rows(ks, [[{'weight': curve} for curve in layer] for layer in cumulative]))
     compared = [[{'weight in full attention': w, 'distance': d} for w, d in layer] for layer in full]

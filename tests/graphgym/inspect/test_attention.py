@@ -7,15 +7,17 @@ from unittest import mock
 
 import pytest
 import torch
+from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.nn import global_mean_pool
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.datasets import DigitsGrid
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.inspect.attention import inspect_attention, record_attention
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
-from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, TopoGPSConv
+from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, KMIPAttention, TopoGPSConv
 from pyg_topomask.runs.checkpoint import load_checkpoint, save_checkpoint
 
 
@@ -169,6 +171,34 @@ def test_the_attention_of_networks_of_users(tmp_path: Path, digits: Path, small:
     with mock.patch.dict(register.network_dict, {'mine': OwnNetwork}):
         rows = inspect_attention(digits, options, path, out=tmp_path)
     assert [row['attention'] for row in rows] == ['KMIPAttention'] * 2
+
+
+class Crossed(torch.nn.Module):
+    """A network that calls its attentions in another order than it registers them, and one of them not at all."""
+
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        super().__init__()
+        self.lin_in, self.lin_out = torch.nn.Linear(dim_in, 8), torch.nn.Linear(8, dim_out)
+        self.last, self.unused, self.first = KMIPAttention(8, 4, k=2), KMIPAttention(8), GRFSoftmaxAttention(8, 2)
+
+    def forward(self, batch: Data) -> tuple[torch.Tensor, torch.Tensor]:
+        x = self.first(self.lin_in(batch.x), batch.edge_index, batch=batch.batch)
+        x = self.last(x, batch.edge_index, batch=batch.batch)
+        return self.lin_out(global_mean_pool(x, batch.batch)), batch.y
+
+
+def test_layers_are_those_that_the_network_calls(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    path, options = tmp_path / 'model.pt', [*configuration(small, 'GRF'), 'model.type', 'crossed']
+    load_config(digits, options)
+    save_checkpoint(path, {'model': Crossed(3, 10).state_dict(), 'config': cfg.dump(), 'epoch': 1, 'best': None})
+    with mock.patch.dict(register.network_dict, {'crossed': Crossed}):
+        rows = inspect_attention(digits, options, path, out=tmp_path)
+    assert [(row['attention'], row['heads']) for row in rows] == [('GRFSoftmaxAttention', 2), ('KMIPAttention', 4)]
+    [pairs] = tmp_path.rglob('attention-0.csv')
+    assert [[row[f'head {head}'] != '' for head in (1, 4)] for row in (read(pairs)[0], read(pairs)[-1])] == [
+        [True, False],
+        [True, True],
+    ]
 
 
 def test_attention_without_coefficients_names_those_with(tmp_path: Path, digits: Path, small: list[str]) -> None:
