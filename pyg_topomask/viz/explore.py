@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.files import write_atomically
+from pyg_topomask.files import new_file, write_atomically
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.viz.exploration import explored
@@ -36,8 +36,11 @@ class Page:
 
         Args:
             path (str or Path): The file.
+
+        Raises:
+            ValueError: If its folder does not exist, or it is no file.
         """
-        write_atomically(Path(path), self.html.encode())
+        write_atomically(new_file('path', path), self.html.encode())
 
     def _repr_html_(self) -> str:
         frame = 'width="100%" height="1100" style="border: 0" title="masks on a graph"'

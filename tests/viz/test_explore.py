@@ -4,6 +4,7 @@ import base64
 import json
 import re
 import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -277,3 +278,13 @@ def test_without_plotly_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setitem(sys.modules, 'plotly', None)
     with pytest.raises(ImportError, match=r'pages need Plotly: install pyg_topomask with its extra \[viz\]'):
         explore(PackingMask(), small_graph())
+
+
+def test_the_target_of_a_link_is_written(tmp_path: Path) -> None:
+    (tmp_path / 'link.html').symlink_to(tmp_path / 'page.html')
+    page = explore({'hops': HopMask()}, small_graph())
+    page.save(tmp_path / 'link.html')
+    assert (tmp_path / 'link.html').is_symlink()
+    assert (tmp_path / 'page.html').read_text(encoding='utf-8') == page.html
+    with pytest.raises(ValueError, match=r'^path: got .*absent/page.html'):
+        page.save(tmp_path / 'absent' / 'page.html')
