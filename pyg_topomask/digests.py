@@ -43,7 +43,7 @@ def digest_of(value: Any) -> bytes:
             digest.update(digest_of(tensor))
     elif type(value) in (dict, defaultdict):
         for key in sorted(value, key=str):
-            digest.update(digest_of(str(key)) + digest_of(value[key]))
+            digest.update(digest_of(key) + digest_of(value[key]))
     elif type(value) in (list, tuple):
         for item in value:
             digest.update(digest_of(item))
@@ -95,7 +95,7 @@ def steps_of(transform: Any) -> list[Any]:
 
 
 def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
-    r"""Returns a hash of a transform with all arguments.
+    r"""Returns a hash of a transform with all arguments, and of torch's default data type, in which transforms store numbers.
 
     Args:
         transform (callable): The transform, or a composition.
@@ -103,7 +103,7 @@ def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
     Raises:
         TypeError: For transforms that cannot be identified in another process, such as lambda functions.
     """
-    return digest_of(steps_of(transform))
+    return digest_of([steps_of(transform), str(torch.get_default_dtype())])
 
 
 def _source_of(value: Any) -> str:

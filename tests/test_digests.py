@@ -100,3 +100,14 @@ def test_the_code_of_users_counts_wherever_it_is(name: str, tmp_path: Path, monk
         importlib.invalidate_caches()
         digests.append(digest_of_transform(TRANSFORMS[name](importlib.import_module('lab_of_digests'))))
     assert digests[0] == digests[2] != digests[1]
+
+
+def test_numbers_and_their_texts_are_different_keys() -> None:
+    hashes = [digest_of_transform(functools.partial(Shift.same, by=by)) for by in ({1: 'a'}, {'1': 'a'})]
+    assert hashes[0] != hashes[1]
+
+
+def test_the_default_data_type_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = digest_of_transform(Shift(1.0).apply)
+    monkeypatch.setattr(torch, 'get_default_dtype', lambda: torch.float64)
+    assert digest_of_transform(Shift(1.0).apply) != before
