@@ -17,7 +17,7 @@ from pyg_topomask.graph import inverse_degree
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions
-from pyg_topomask.walks.uniform import wrapped_seed
+from pyg_topomask.walks.uniform import seeds_of_ensembles
 from pyg_topomask.walks.walk import walks_from
 
 
@@ -48,10 +48,9 @@ def shard_walks(graph: Shard, settings: WalkSettings, seed: int, again: bool) ->
         transitions = graph.prepared(key, lambda: _transitions(graph, settings))
     else:
         transitions = _transitions(graph, settings)
-    query = _walk(graph, settings, transitions, wrapped_seed(2 * seed))
-    if not settings.independent_ensembles:
-        return query, query
-    return query, _walk(graph, settings, transitions, wrapped_seed(2 * seed + 1))
+    of_queries, of_keys = seeds_of_ensembles(seed)
+    query = _walk(graph, settings, transitions, of_queries)
+    return query, _walk(graph, settings, transitions, of_keys) if settings.independent_ensembles else query
 
 
 def _walk(graph: Shard, settings: WalkSettings, transitions: Transitions, seed: int) -> ShardWalks:

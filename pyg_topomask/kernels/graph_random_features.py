@@ -17,7 +17,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graph import Graph
 from pyg_topomask.masks.modulation import named_series
 from pyg_topomask.walks import WalkSettings, sample_walks
-from pyg_topomask.walks.uniform import wrapped_seed
+from pyg_topomask.walks.uniform import seeds_of_ensembles
 
 
 class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]
@@ -98,7 +98,7 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         graph, given = self._graph(X, reset=False), self.random_state
         seed = int(given) if is_whole(given) else check_random_state(given).randint(2**31)
         check_whole(0, random_state=seed)
-        walks = sample_walks(graph, settings, wrapped_seed(2 * seed))
+        walks = sample_walks(graph, settings, seeds_of_ensembles(seed)[0])
         return csr_matrix(walks.pattern.to_scipy(walks.values(f)[0]))
 
     def _settings(self) -> tuple[WalkSettings, torch.Tensor]:

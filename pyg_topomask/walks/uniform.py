@@ -50,6 +50,11 @@ def seed_of_factor(seed: int, factor: int) -> int:
     return wrapped_seed(seed + factor * 2**32)
 
 
+def seeds_of_ensembles(seed: int) -> tuple[int, int]:
+    r"""Returns the seeds of the walks of queries and of keys."""
+    return wrapped_seed(2 * seed), wrapped_seed(2 * seed + 1)
+
+
 def wrapped_seed(number: int) -> int:
     r"""Returns the seed that a number stands for: walks depend on seeds modulo :math:`2^{64}`."""
     return int(number) % 2**64

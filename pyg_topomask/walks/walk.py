@@ -18,7 +18,7 @@ from pyg_topomask.walks.lengths import SurvivalLength
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
-from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, wrapped_seed
+from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seeds_of_ensembles
 
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
@@ -38,10 +38,9 @@ def sample_ensembles(
             (default: :obj:`None`)
     """
     seed = draw_seed(generator) if seed is None else checked_seed(seed=seed)
-    query = sample_walks(graph, settings, wrapped_seed(2 * seed))
-    if not settings.independent_ensembles:
-        return query, query
-    return query, sample_walks(graph, settings, wrapped_seed(2 * seed + 1))
+    of_queries, of_keys = seeds_of_ensembles(seed)
+    query = sample_walks(graph, settings, of_queries)
+    return query, sample_walks(graph, settings, of_keys) if settings.independent_ensembles else query
 
 
 def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str = 'auto') -> WalkFeatures:
