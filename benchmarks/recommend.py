@@ -73,6 +73,8 @@ VARIANTS = {
 
 #: The learning rates that are tried for each model, with the default of its other setting.
 RATES = (1e-3, 3e-3, 1e-2)
+#: The most values of a setting that are tried.
+LARGEST_GRID = 8
 #: The other setting of each model that validation then chooses, and the values tried, as many for each model.
 TRIALS = {
     'BPRMF': ('l2', (1e-4, 1e-3, 1e-2, 1e-1)),
@@ -194,8 +196,9 @@ def _write(
     note = (
         f'{"; ".join(scales)}. Adam; validation every {Scale.eval_period} epochs, training ends after {Scale.patience} without '
         f'a better Recall@{K}. Validation chose the learning rate of each model from {len(RATES)} values, and then a setting, '
-        f'the weight of its regularization, contrastive loss or uniformity, from {len(TRIALS[OURS][1])} (recommend_tuning), '
-        f'also for variants of the model; all else is as the defaults of the runner{", a smoke run" if quick else ""}. '
+        f'the weight of its regularization, contrastive loss or uniformity, from {len(TRIALS[OURS][1])} (recommend_tuning). '
+        f'Both grids grew while the value at an end was best. The variants of a model have its settings; all else is as the '
+        f'defaults of the runner{", a smoke run" if quick else ""}. '
         f'{2 if quick else SEEDS} seeds (weights and batches, not the split), all-ranking Recall@{K} and NDCG@{K} of the test '
         f'interactions, training and validation items masked, mean ± standard error. A difference below two standard errors is '
         f'"not distinguishable". Beauty is split anew at random, 80/10/10 for each user, as in the paper; "paper" is its Table '
@@ -225,15 +228,26 @@ def _choose(data: str, scale: Scale, quick: bool, folder: Path) -> tuple[dict[st
 def _best(
     data: str, trials: dict[str, list[Pair]], place: int, scale: Scale, folder: Path
 ) -> tuple[dict[str, Pair], list[dict[str, object]]]:
-    r"""Trains each model with pairs of a learning rate and a value, which differ in one place, and returns the best pairs."""
-    jobs = [(TUNED[model], *pair, 0) for model, pairs in trials.items() for pair in pairs]
-    results = _train_all(data, jobs, scale, folder)
-    key = f'val_recall@{K}'
+    r"""Trains each model with pairs of a learning rate and a value, which differ in one place, and returns the best pairs. The
+    values of a model go on while the first or the last is best.
+    """
+    runs: dict[str, dict[Pair, Result]] = {model: {} for model in trials}
     best: dict[str, Pair] = {}
+    key = f'val_recall@{K}'
+    while trials:
+        jobs = [(TUNED[model], *pair, 0) for model, pairs in trials.items() for pair in pairs]
+        results = _train_all(data, jobs, scale, folder)
+        for model, pairs in trials.items():
+            runs[model] |= {(rate, value): results[TUNED[model], rate, value, 0] for rate, value in pairs}
+            best[model] = max(runs[model], key=lambda pair, model=model: runs[model][pair][key])  # type: ignore[misc]
+        beyond = {model: _beyond([pair[place] for pair in runs[model]], best[model][place]) for model in trials}
+        trials = {
+            model: [(best[model][0], value) if place else (value, best[model][1])]
+            for model, value in beyond.items()
+            if value is not None
+        }
     rows: list[dict[str, object]] = []
-    for model, pairs in trials.items():
-        runs = {(rate, value): results[TUNED[model], rate, value, 0] for rate, value in pairs}
-        best[model] = max(runs, key=lambda pair: runs[pair][key])
+    for model, tried in runs.items():
         rows += [
             {
                 'data': data,
@@ -244,9 +258,21 @@ def _best(
                 'best epoch': run['best_epoch'],
                 'chosen': 'yes' if pair == best[model] else '',
             }
-            for pair, run in runs.items()
+            for pair, run in sorted(tried.items())
         ]
     return best, rows
+
+
+def _beyond(values: Sequence[float], best: float) -> float | None:
+    r"""Returns the next value of a grid if its best one is at an end, and the grid may grow.
+
+    >>> _beyond([0.003, 0.01, 0.001], 0.01), _beyond([0.1, 0.2, 0.5], 0.1), _beyond([0.1, 0.2, 0.5], 0.2)
+    (0.03, 0.05, None)
+    """
+    first, *others = sorted(values, reverse=best == max(values))
+    if best != first or not 0 < len(others) < LARGEST_GRID - 1:
+        return None
+    return float(f'{first**2 / others[0]:.0e}')
 
 
 def _defaults(model: str) -> dict[str, Any]:

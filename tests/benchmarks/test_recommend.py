@@ -84,20 +84,37 @@ def test_the_best_learning_rate_and_then_the_best_value_are_chosen(monkeypatch: 
 
     def train_all(data: str, jobs: list[recommend.Job], *_: object) -> dict[recommend.Job, recommend.Result]:
         trained.extend(jobs)
-        # The best are a rate of 0.003 and a value of 0.1 or 1; all other values are worse the farther they are.
-        quality = {job: -abs(job[1] - 3e-3) - min(abs(job[2] - 0.1), abs(job[2] - 1.0)) for job in jobs}
+        # The best are a rate of 0.03 and a value of 0.1 or 1; all other values are worse the farther they are.
+        quality = {job: -abs(job[1] - 0.03) - min(abs(job[2] - 0.1), abs(job[2] - 1.0)) for job in jobs}
         return {job: {'val_recall@20': recall, 'test_recall@20': -recall, 'best_epoch': 3} for job, recall in quality.items()}
 
     monkeypatch.setattr(recommend, '_train_all', train_all)
     chosen, rows = recommend._choose('beauty', recommend.QUICK, False, tmp_path)
-    assert chosen == {'BPRMF': (3e-3, 0.1), 'LightGCN': (3e-3, 0.1), 'DirectAU': (3e-3, 0.1), 'MGFormer': (3e-3, 1.0)}
-    assert len(trained) == len(rows) == 4 * (3 + 4)
+    assert chosen == {'BPRMF': (0.03, 0.1), 'LightGCN': (0.03, 0.1), 'DirectAU': (0.03, 0.1), 'MGFormer': (0.03, 1.0)}
+    # The rates go on to 0.03 and 0.09, and the values from 0.1 to 1, or from 0.1 to 0.03.
+    tried = {
+        setting: [row['value'] for row in rows if row['model'] == 'BPR-MF' and row['setting'] == setting]
+        for setting in ('lr', 'l2')
+    }
+    assert tried == {'lr': [1e-3, 3e-3, 1e-2, 3e-2, 9e-2], 'l2': [1e-4, 1e-3, 1e-2, 1e-1, 1.0]}
+    assert [row['value'] for row in rows if row['model'] == 'DirectAU' and row['setting'] == 'weight'] == [0.03, 0.1, 0.3, 1, 3]
+    assert [row['value'] for row in rows if row['model'] == 'MGFormer' and row['setting'] == 'weight'] == [0.3, 1, 3, 10]
+    assert len(trained) == len(rows) == 4 * 5 + 4 * 4 + 3
     assert {job[2] for job in trained[:12] if job[0] == 'MGFormer'} == {default_config().recommend.MGFormer.weight}
-    assert {job[1] for job in trained[12:]} == {3e-3}
+    assert {job[1] for job in trained[20:]} == {0.03}
     marked = {(row['model'], row['setting']): row['value'] for row in rows if row['chosen']}
-    assert marked['MGFormer', 'lr'] == 3e-3
+    assert marked['MGFormer', 'lr'] == 0.03
     assert marked['MGFormer', 'weight'] == 1.0
     assert marked['BPR-MF', 'l2'] == 0.1
+
+
+def test_grids_that_improve_without_end_stop(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def train_all(data: str, jobs: list[recommend.Job], *_: object) -> dict[recommend.Job, recommend.Result]:
+        return {job: {'val_recall@20': job[1] - job[2], 'best_epoch': 3} for job in jobs}
+
+    monkeypatch.setattr(recommend, '_train_all', train_all)
+    rows = recommend._choose('beauty', recommend.QUICK, False, tmp_path)[1]
+    assert len(rows) == 2 * 4 * recommend.LARGEST_GRID
 
 
 def test_rows_pair_seeds_with_the_reference() -> None:
