@@ -15,9 +15,7 @@ from torch_geometric.transforms import AddRandomWalkPE, Cartesian, Compose
 
 from benchmarks.harness import compare, data_folder, each, kept_runs, new_figure, show, write_table
 from benchmarks.kmip_models import (
-    CHANNELS,
     EQUAL_SIZE,
-    HEADS,
     REFERENCE,
     Job,
     LinearEncoder,
@@ -48,7 +46,9 @@ PAPER = {
     REFERENCE: 75.20,
 }
 KEYS, SIZES = (1, 2, 5, 10, 20, 40), (1, 3, 8, 15)
-QUICK, FULL = Training(60, 20, 1, 2), Training(1_500, 500, 12, 3)
+QUICK, SHORT = Training(60, 20, 1, 2), Training(1_500, 500, 12, 3)
+#: Table A.2 of the thesis, with fewer graphs and seeds. With keys of size 10 instead of 16, all models of GPS have 40 channels.
+FULL = Training(1_500, 500, 100, 3, layers=5, channels=40, kq_dim=10, batch=16, rate=1e-3, weight_decay=1e-5, warmup=5)
 SETTINGS = [STEPS, BRIGHT, NEIGHBORS]
 METRIC = 'test accuracy'
 
@@ -86,13 +86,13 @@ def run(quick: bool, folder: Path) -> None:
 
 def influence(quick: bool, folder: Path) -> None:
     r"""Accuracy against k and the size of keys and queries (Sec. 6.4, 6.5)."""
-    training = QUICK if quick else FULL
+    training = QUICK if quick else SHORT
     seeds = range(training.seeds)
     keys = [Job(REFERENCE, k=k, seed=seed) for seed in seeds for k in (KEYS[::5] if quick else KEYS)]
     sizes = [Job(REFERENCE, kq_dim=size, seed=seed) for seed in seeds for size in (SIZES[::4] if quick else SIZES)]
     jobs = list(dict.fromkeys([*keys, *sizes]))
     runs = train_all(jobs, CLOUDS, training, SETTINGS, kept_runs(folder, 'kmip_influence', quick))
-    steps = time_steps({job._replace(seed=0) for job in jobs}, CLOUDS, 3 if quick else 15)
+    steps = time_steps({job._replace(seed=0) for job in jobs}, CLOUDS, training, 3 if quick else 15)
     rows = []
     for title, varied in (('k', keys), ('kq_dim', sizes)):
         default = getattr(Job(REFERENCE), title)
@@ -106,7 +106,7 @@ def influence(quick: bool, folder: Path) -> None:
                     'varied': title,
                     'value': value,
                     METRIC: show(scores, 4),
-                    **compare(scores, baseline, f'minus k = 10, kq_dim = {CHANNELS // HEADS}, paired', scores == baseline, 4),
+                    **compare(scores, baseline, 'minus k = 10, kq_dim = 8, paired', scores == baseline, 4),
                     'step, ms': steps[Job(REFERENCE)._replace(**{title: value})],
                     'seeds': each(scores, 4),
                 }

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 from torch.nn import Linear, Module, ModuleList, Sequential
+from torch.optim import AdamW, Optimizer
+from torch.optim.lr_scheduler import LRScheduler, OneCycleLR
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
@@ -18,6 +20,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, globa
 from benchmarks.bigbird import BigBirdMask
 from benchmarks.harness import compare, count_parameters, each, interleaved_medians, kept_runs, nearest_width, run_all, show
 from pyg_topomask.graph import Graph
+from pyg_topomask.graphgym.run.optim import cosine_with_warmup
 from pyg_topomask.masks import ExpanderMask
 from pyg_topomask.nn import (
     GatedGCNConv,
@@ -30,10 +33,8 @@ from pyg_topomask.nn import (
 
 __all__ = [
     'ATTENTIONS',
-    'CHANNELS',
     'CONVOLUTIONS',
     'EQUAL_SIZE',
-    'HEADS',
     'REFERENCE',
     'Job',
     'LinearEncoder',
@@ -48,8 +49,7 @@ __all__ = [
     'train_all',
 ]
 
-CHANNELS, HEADS, LAYERS, DROPOUT = 32, 4, 3, 0.1
-RATE, BATCH, REFERENCE = 3e-3, 32, 'GPS + k-MIP'
+HEADS, DROPOUT, REFERENCE = 4, 0.1, 'GPS + k-MIP'
 
 
 def _mlp(channels: int) -> Module:
@@ -79,7 +79,7 @@ ATTENTIONS: dict[str, Callable[[int], dict[str, Any]]] = {
     REFERENCE: lambda channels: {'attn': KMIPAttention(channels, HEADS, k=10)},
 }
 #: The channels that models other than k-MIP may have.
-WIDTHS = range(4 * HEADS, 100, HEADS)
+WIDTHS = range(4 * HEADS, 200, HEADS)
 #: What the note below a comparison says of them.
 EQUAL_SIZE = (
     f'k = 10. The other models have the number of channels, a multiple of {HEADS}, with which their number of parameters is '
@@ -92,7 +92,7 @@ class Job(NamedTuple):
 
     model: str
     k: int = 10
-    kq_dim: int = CHANNELS // HEADS
+    kq_dim: int = 8
     seed: int = 0
 
 
@@ -127,12 +127,23 @@ class Task:
 
 @dataclass(frozen=True)
 class Training:
-    r"""Graphs for training and for testing, epochs, and seeds."""
+    r"""Graphs for training and for testing, epochs, seeds, and what the thesis calls hyperparameters.
+
+    The channels and the size of keys and queries are those of k-MIP. After a warm-up of some epochs, the learning rate falls
+    along a cosine. Without a warm-up, it follows a one-cycle schedule.
+    """
 
     train: int
     test: int
     epochs: int
     seeds: int
+    layers: int = 3
+    channels: int = 32
+    kq_dim: int = 8
+    batch: int = 32
+    rate: float = 3e-3
+    weight_decay: float = 0.01
+    warmup: int = 0
 
 
 class LinearEncoder(Module):
@@ -162,11 +173,11 @@ def accuracy(output: Tensor, target: Tensor) -> float:
 class GraphModel(Module):
     r"""Layers of one kind between encoders and the mean over nodes."""
 
-    def __init__(self, job: Job, task: Task, channels: int = CHANNELS) -> None:
+    def __init__(self, job: Job, task: Task, layers: int, channels: int) -> None:
         super().__init__()
         self.channels = channels
         self.nodes = task.nodes(channels)
-        self.layers = ModuleList(_layer(job, channels) for _ in range(LAYERS))
+        self.layers = ModuleList(_layer(job, channels) for _ in range(layers))
         self.edges = None if job.model in ('GCN', 'GAT') else task.edges(channels)
         self.lin_out = Sequential(Linear(channels, channels), torch.nn.ReLU(), Linear(channels, task.outputs))
 
@@ -191,14 +202,13 @@ def _layer(job: Job, channels: int) -> TopoGPSConv:
     return TopoGPSConv(channels, CONVOLUTIONS['GatedGCN'](channels), dropout=DROPOUT, **attention)
 
 
-def make_model(job: Job, task: Task) -> GraphModel:
-    r"""Makes a model: k-MIP with :obj:`CHANNELS`, others with the channels that come closest to its parameters at the default
-    size of keys.
-    """
+def make_model(job: Job, task: Task, training: Training) -> GraphModel:
+    r"""Makes a model: k-MIP with the channels of the training, others with those that come closest to its parameters."""
+    make = partial(GraphModel, job, task, training.layers)
     if job.model == REFERENCE:
-        return GraphModel(job, task)
-    budget = count_parameters(GraphModel(Job(REFERENCE), task))
-    return GraphModel(job, task, nearest_width(lambda channels: GraphModel(job, task, channels), budget, WIDTHS))
+        return make(training.channels)
+    budget = count_parameters(GraphModel(job._replace(model=REFERENCE), task, training.layers, training.channels))
+    return make(nearest_width(make, budget, WIDTHS))
 
 
 def train_all(jobs: list[Job], task: Task, training: Training, settings: object, path: Path) -> dict[Job, Result]:
@@ -218,10 +228,10 @@ def train_all(jobs: list[Job], task: Task, training: Training, settings: object,
 def _train(job: Job, task: Task, training: Training) -> Result:
     torch.manual_seed(job.seed)
     graphs = {split: task.load(split)[: getattr(training, split)] for split in ('train', 'test')}
-    model = make_model(job, task)
-    optimizer = torch.optim.AdamW(model.parameters())
-    loader = DataLoader(graphs['train'], BATCH, shuffle=True)
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=training.epochs * len(loader))
+    model = make_model(job, task, training)
+    optimizer = AdamW(model.parameters(), training.rate, weight_decay=training.weight_decay)
+    loader = DataLoader(graphs['train'], training.batch, shuffle=True)
+    scheduler = _schedule(optimizer, training, len(loader))
     for _ in range(training.epochs):
         for batch in loader:
             _step(model, task, optimizer, batch)
@@ -229,28 +239,32 @@ def _train(job: Job, task: Task, training: Training) -> Result:
     return Result(_score(model.eval(), task, graphs['test']), count_parameters(model), model.channels)
 
 
-def _step(model: GraphModel, task: Task, optimizer: torch.optim.Optimizer, batch: Batch) -> None:
+def _schedule(optimizer: Optimizer, training: Training, steps: int) -> LRScheduler:
+    if training.warmup:
+        return cosine_with_warmup(optimizer, training.warmup * steps, training.epochs * steps)
+    return OneCycleLR(optimizer, training.rate, total_steps=training.epochs * steps)
+
+
+def _step(model: GraphModel, task: Task, optimizer: Optimizer, batch: Batch) -> None:
     optimizer.zero_grad()
     task.loss(model(batch), batch.y).backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
 
 
-def time_steps(jobs: Iterable[Job], task: Task, repeats: int) -> dict[Job, float]:
+def time_steps(jobs: Iterable[Job], task: Task, training: Training, repeats: int) -> dict[Job, float]:
     r"""Returns the median milliseconds of a training step of each model, on one batch and one thread.
 
     Args:
         jobs (iterable of Jobs): The models.
         task (Task): What they learn.
+        training (Training): Sizes of the models and of the batch.
         repeats (int): How often each is called, in turns.
     """
     torch.set_num_threads(1)
-    batch = next(iter(DataLoader(task.load('train'), BATCH)))
-    models = {job: make_model(job, task) for job in jobs}
-    steps = {
-        str(job): partial(_step, model, task, torch.optim.AdamW(model.parameters()), batch.clone())
-        for job, model in models.items()
-    }
+    batch = next(iter(DataLoader(task.load('train'), training.batch)))
+    models = {job: make_model(job, task, training) for job in jobs}
+    steps = {str(job): partial(_step, model, task, AdamW(model.parameters()), batch.clone()) for job, model in models.items()}
     medians = interleaved_medians(steps, repeats)
     return {job: 1e3 * medians[str(job)] for job in models}
 
@@ -285,9 +299,9 @@ def compare_all(
         folder (Path): Where results are kept.
         models (list of strs): Their names, k-MIP among them. (default: all)
     """
-    jobs = [Job(model, seed=seed) for seed in range(training.seeds) for model in models]
+    jobs = [Job(model, kq_dim=training.kq_dim, seed=seed) for seed in range(training.seeds) for model in models]
     runs = train_all(jobs, task, training, settings, kept_runs(folder, name, quick))
-    steps = time_steps(map(Job, models), task, 3 if quick else 15)
+    steps = time_steps([job for job in jobs if job.seed == 0], task, training, 3 if quick else 15)
     rows: list[dict[str, object]] = []
     for model in models:
         trained = {job: result for job, result in runs.items() if job.model == model}
@@ -301,7 +315,7 @@ def compare_all(
                 'parameters': first.parameters,
                 metric: show(scores, 4),
                 **compare(scores, baseline, 'minus k-MIP, paired', model == REFERENCE, 4),
-                'step, ms': steps[Job(model)],
+                'step, ms': steps[next(iter(trained))],
                 'thesis': thesis.get(model, ''),
                 'seeds': each(scores, 4),
             }
@@ -311,11 +325,13 @@ def compare_all(
 
 def describe(training: Training, metric: str) -> str:
     r"""Describes models and training for a note below a title."""
+    schedule = f'warm-up of {training.warmup} epochs, then a cosine' if training.warmup else 'one-cycle schedule'
     return (
-        f'{training.train} graphs for training and {training.test} for testing, {training.epochs} epochs, batches of {BATCH}, '
-        f'AdamW, one-cycle learning rate up to {RATE}, {training.seeds} seeds (weights and batches), {metric} after the last '
-        f'epoch, mean ± standard error. A difference below two standard errors is "not distinguishable". All models have '
-        f'{LAYERS} layers, {HEADS} heads, dropout {DROPOUT} and a mean over nodes, and k-MIP has {CHANNELS} channels. The '
-        f'local layer of GPS is GatedGCN. It uses the edge features, and so does GINE. The milliseconds of a training step are '
-        f'medians on one batch and one thread, with the models in turns.'
+        f'{training.train} graphs for training and {training.test} for testing, {training.epochs} epochs, batches of '
+        f'{training.batch}, AdamW, learning rate up to {training.rate} ({schedule}), weight decay {training.weight_decay}, '
+        f'{training.seeds} seeds (weights and batches), {metric} after the last epoch, mean ± standard error. A difference '
+        f'below two standard errors is "not distinguishable". All models have {training.layers} layers, {HEADS} heads, '
+        f'dropout {DROPOUT} and a mean over nodes, and k-MIP has {training.channels} channels and keys of size '
+        f'{training.kq_dim}. The local layer of GPS is GatedGCN. It uses the edge features, and so does GINE. The milliseconds '
+        f'of a training step are medians on one batch and one thread, with the models in turns.'
     )
