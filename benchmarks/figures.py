@@ -55,6 +55,7 @@ FIGURES: dict[str, Points | Lines] = {
     'heat': Points(('graph', 'kind', 'lambda'), 'time / scipy', 'nodes', relative=True),
     'hot_paths': Points(('path',), 'plain / pyg_topomask', relative=True),
     'kmip_accuracy': Points(('model',), 'test accuracy'),
+    'kmip_full_size': Points(('model',), 'test accuracy'),
     'kmip_all_peptides': Points(('model',), 'test average precision'),
     'kmip_batches': Points(('graphs', 'nodes each', 'method'), 'training time / SDPA', relative=True),
     'kmip_objects': Points(('model',), 'test accuracy'),

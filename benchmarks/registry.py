@@ -81,6 +81,12 @@ BENCHMARKS = {
     ),
     'kmip_million': Benchmark('kmip_efficiency', 'k-MIP attention on a million nodes', ('kmip_million',), 'million'),
     'kmip_accuracy': Benchmark('kmip_accuracy', 'accuracy of k-MIP-GT compared with baselines', ('kmip_accuracy',)),
+    'kmip_full_size': Benchmark(
+        'kmip_accuracy',
+        'accuracy of k-MIP-GT with the parameters and epochs of the thesis',
+        ('kmip_full_size',),
+        'full_size',
+    ),
     'kmip_peptides': Benchmark('kmip_peptides', 'k-MIP-GT compared with baselines on Peptides-func', ('kmip_peptides',)),
     'kmip_all_peptides': Benchmark(
         'kmip_peptides',

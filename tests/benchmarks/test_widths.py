@@ -24,8 +24,13 @@ def test_nearest_width():
 
 @pytest.mark.parametrize(
     ('task', 'training'),
-    [(CLOUDS, kmip_accuracy.FULL), (objects(''), kmip_objects.FULL), (peptides(''), kmip_peptides.FULL)],
-    ids=['clouds', 'objects', 'peptides'],
+    [
+        (CLOUDS, kmip_accuracy.FULL),
+        (CLOUDS, kmip_accuracy.THESIS),
+        (objects(''), kmip_objects.FULL),
+        (peptides(''), kmip_peptides.FULL),
+    ],
+    ids=['clouds', 'clouds, as in the thesis', 'objects', 'peptides'],
 )
 def test_models_beside_k_mip_are_as_large(task, training):
     job = Job(REFERENCE, kq_dim=training.kq_dim)
