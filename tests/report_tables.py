@@ -7,6 +7,7 @@ from benchmarks.report.document import CHAPTERS, Claim, read_chapter
 from benchmarks.report.templates import Results
 
 BETTER, WORSE, UNCLEAR = '+0.200 ± 0.010', '-0.200 ± 0.010', '+0.010 ± 0.010'
+SHOWN, UNSEEN = {WORSE: 'worse', BETTER: 'better'}, 'not distinguishable'
 
 
 def write(folder: Path, name: str, rows: list[dict[str, object]]) -> None:
