@@ -10,13 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from numbers import Real
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.capabilities import Blocks, LowRank, Product, SparseEntries
-from pyg_topomask.checks import is_number
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.segments import Segments
 
@@ -35,7 +35,7 @@ class Arithmetic:
     def __truediv__(self: Operand, divisor: Tensor | float) -> Operand:
         if isinstance(divisor, Sequence):
             divisor = torch.as_tensor(divisor)
-        if is_number(divisor) and divisor == 0:
+        if isinstance(divisor, Real) and divisor == 0:
             raise ArgumentError('scale', f'a division by {divisor!r}', 'other numbers')
         return self * (1.0 / divisor)  # type: ignore[operator, return-value]
 

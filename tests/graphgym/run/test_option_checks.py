@@ -91,7 +91,7 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
 ) -> None:
     folder = tmp_path / 'digits' / '0'
     (folder / 'checkpoints').mkdir(parents=True)
-    kept = {folder / name: name for name in ('metrics.csv', 'config.yaml', 'checkpoints/last.pt', 'checkpoints/best.pt')}
+    kept = {folder / name: name for name in ('metrics.csv', 'checkpoints/last.pt', 'checkpoints/best.pt')}
     for path, text in kept.items():
         path.write_text(text)
     # The message begins with the last option, or with what the graph lacks.

@@ -186,10 +186,12 @@ def test_resuming(tmp_path: Path, digits: Path, small: list[str], capsys: pytest
         train(digits, options, resume=True, out=tmp_path)
 
     (run_dir(tmp_path) / 'notes.txt').write_text('mine')
-    train(digits, options, out=tmp_path)  # afresh
+    with pytest.raises(ValueError, match=r'^out: got .* another configuration: optim.max_epoch was 2 and is 1; accepted'):
+        train(digits, options, out=tmp_path)
+    train(digits, [*options, 'optim.max_epoch', '2'], out=tmp_path)  # afresh
     assert 'replacing the run' in capsys.readouterr().err
-    assert [row['epoch'] for row in read_metrics(run_dir(tmp_path))] == ['0']
-    assert len((run_dir(tmp_path) / 'val' / 'stats.json').read_text().splitlines()) == 1
+    assert [row['epoch'] for row in read_metrics(run_dir(tmp_path))] == ['0', '1']
+    assert len((run_dir(tmp_path) / 'val' / 'stats.json').read_text().splitlines()) == 2
     assert (run_dir(tmp_path) / 'notes.txt').read_text() == 'mine'
 
 
