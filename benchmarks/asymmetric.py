@@ -12,7 +12,7 @@ from tqdm import tqdm
 
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import KEEP_MEMORY, alone, interleaved_medians, keep_memory, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention
 
 __all__ = ['run']

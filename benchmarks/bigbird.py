@@ -6,12 +6,12 @@ from collections.abc import Hashable
 
 import torch
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import Mask
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.masks.sparse import sparse_operator
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.sparse import sparse_operator
 
 __all__ = ['BigBirdMask']
 

@@ -23,7 +23,7 @@ from torch_geometric.nn.inits import glorot, zeros
 from torch_geometric.transforms import NormalizeFeatures
 
 from benchmarks.harness import compare, data_folder, each, kept_runs, new_figure, run_all, show, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
 __all__ = ['run', 'stage']

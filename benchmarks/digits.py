@@ -12,7 +12,7 @@ from benchmarks.harness import compare, each, kept_runs, run_all, show, write_ta
 
 __all__ = ['run']
 
-CONFIG = Path(__file__).parents[1] / 'pyg_topomask' / 'configs' / 'digits.yaml'
+CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
 VARIANTS = ('GINE+GRF', 'GINE+Linear', 'GINE+None', 'None+GRF')
 SEEDS = 5
 
@@ -34,7 +34,7 @@ def run(quick: bool, folder: Path) -> None:
             }
         )
     note = (
-        f'pyg_topomask/configs/{CONFIG.name} as shipped ({"1 epoch, a smoke run" if quick else "its epochs"}), {seeds} seeds '
+        f'graphgps_configs/{CONFIG.name} as shipped ({"1 epoch, a smoke run" if quick else "its epochs"}), {seeds} seeds '
         f'(weights and batches; the split is fixed), test accuracy of the epoch with the best validation accuracy, on 270 test '
         f'images. Mean ± standard error. A difference below two standard errors is "not distinguishable".'
     )
@@ -47,7 +47,7 @@ def _code_version() -> str:
 
 
 def _train(job: tuple[str, int], epochs: int | None) -> float:
-    from pyg_topomask.graphgym import train
+    from pyg_topomask.apps.train import train
 
     variant, seed = job
     options = ['gt.layer_type', variant, 'seed', str(seed), 'topomask.progress', 'False', 'name_tag', variant.replace('+', '-')]

@@ -14,7 +14,7 @@ from torch_geometric.nn import GATConv
 from torch_geometric.utils import erdos_renyi_graph, grid, to_undirected
 
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import HopMask, Mask, ToeplitzMask, TreeMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.transforms.grid import AddGridShape

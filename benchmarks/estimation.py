@@ -15,10 +15,10 @@ from torch import Tensor
 from tqdm import tqdm
 
 from benchmarks.harness import new_figure, write_table
-from pyg_topomask.diagnostics import measured_entries
-from pyg_topomask.graph import Graph
+from pyg_topomask.apps.diagnostics import measured_entries
+from pyg_topomask.apps.runs.compare import mean_error, verdict
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.runs.compare import mean_error, verdict
 from pyg_topomask.walks.samplers import SAMPLERS
 
 __all__ = ['run']

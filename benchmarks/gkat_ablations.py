@@ -17,9 +17,9 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv
 from benchmarks import motifs
 from benchmarks.harness import compare, count_parameters, each, kept_runs, new_figure, run_all, show, write_table
 from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
-from pyg_topomask.datasets.motifs import MOTIFS
-from pyg_topomask.graph import Graph
-from pyg_topomask.runs.compare import mean_error
+from pyg_topomask.apps.datasets.motifs import MOTIFS
+from pyg_topomask.apps.runs.compare import mean_error
+from pyg_topomask.graphs.graph import Graph
 
 __all__ = ['run']
 

@@ -17,9 +17,9 @@ from tqdm import tqdm
 
 from benchmarks.harness import alone, count_parameters, interleaved_medians, keep_memory, peak_memory, write_table
 from benchmarks.motifs import CYCLES, REFERENCE, Job, Training, make_batches, make_model
-from pyg_topomask.datasets.motifs import MOTIFS
+from pyg_topomask.apps.datasets.motifs import MOTIFS
 from pyg_topomask.feature_maps import FavorFeatures
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 
 __all__ = ['batches', 'run']

@@ -22,7 +22,7 @@ from torch_geometric.data import Batch
 from benchmarks.graphs import make_data
 from benchmarks.harness import peak_memory
 from benchmarks.scale import ATTENTIONS, CHANNELS, DEGREE, HEADS, SDPA, DenseAttention, attend
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.ops.topk import keops
 
 __all__ = ['LAYERS', 'Job', 'Row', 'Worker', 'device', 'measure', 'try_to_measure']

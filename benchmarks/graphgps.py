@@ -30,7 +30,7 @@ __all__ = ['run']
 Job = tuple[str, str, int]
 
 ROOT = Path(__file__).parents[1]
-CONFIGS = ROOT / 'pyg_topomask' / 'configs' / 'graphgps'
+CONFIGS = ROOT / 'graphgps_configs' / 'graphgps'
 THEIRS = ('Transformer', 'Performer')
 OURS = (
     *('Adjacency', 'AsymmetricGRF', 'Expander', 'GRF', 'GRFSoftmax', 'HeatKernel', 'KMIP', 'Linear', 'Masked', 'PowerSeries'),
@@ -77,7 +77,7 @@ def run(quick: bool, folder: Path) -> None:
         # One at a time: the first of a data set processes its files, and the Transformer takes the memory of the machine.
         results = run_all(jobs, train, versions, kept_runs(folder, 'graphgps', quick), processes=1)
     note = (
-        f'GraphGPS unmodified, the files of pyg_topomask/configs/graphgps with the attention changed in gt.layer_type'
+        f'GraphGPS unmodified, the files of graphgps_configs/graphgps with the attention changed in gt.layer_type'
         f'{", a smoke run" if quick else ""}, seed 0, one thread, LinearNode in place of LapPE on single graphs, '
         f'{SAMPLE["train"]} of 10,873 molecules for training on Peptides-func. Seconds are '
         f'those of training, the median of all epochs but the first; memory includes Python and its libraries. "dropout" is '

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import PowerSeriesMask
 from pyg_topomask.walks import WalkSettings, sample_walks
 from pyg_topomask.walks.features import WalkFeatures

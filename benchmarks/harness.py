@@ -27,7 +27,7 @@ import torch
 import torch_geometric
 from tqdm import tqdm
 
-from pyg_topomask.runs.compare import mean_error, verdict
+from pyg_topomask.apps.runs.compare import mean_error, verdict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

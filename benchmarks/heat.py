@@ -14,7 +14,7 @@ from torch import Tensor
 
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
 
 __all__ = ['run']

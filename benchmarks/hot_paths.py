@@ -13,7 +13,7 @@ from torch_geometric.utils import to_dense_adj, to_dense_batch
 
 from benchmarks.graphs import random_graph
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, topk_inner_product
 from pyg_topomask.ops.normalize import with_ones

@@ -15,9 +15,9 @@ from torch import Tensor
 
 from benchmarks.harness import Unavailable, compare, data_folder, each, kept_runs, new_figure, run_all, show, write_table
 from pyg_topomask import masks
-from pyg_topomask.datasets.images import load_images
+from pyg_topomask.apps.datasets.images import load_images
+from pyg_topomask.apps.runs.compare import mean_error
 from pyg_topomask.nn.models import TopologicalViT
-from pyg_topomask.runs.compare import mean_error
 
 __all__ = ['fit', 'measure_accuracy', 'run']
 

@@ -13,9 +13,9 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
 from benchmarks.harness import each, interleaved_medians, kept_runs, new_figure, run_all, write_table
-from pyg_topomask.datasets.particles import ClothRollouts
+from pyg_topomask.apps.datasets.particles import ClothRollouts
+from pyg_topomask.apps.runs.compare import mean_error, verdict
 from pyg_topomask.nn.models import Interlacer
-from pyg_topomask.runs.compare import mean_error, verdict
 
 __all__ = ['run']
 

@@ -29,7 +29,7 @@ from benchmarks.kmip_models import (
     time_steps,
     train_all,
 )
-from pyg_topomask.datasets.images import load_images
+from pyg_topomask.apps.datasets.images import load_images
 from pyg_topomask.transforms import KNNGraph
 
 __all__ = ['CLOUDS', 'full_size', 'influence', 'run']

@@ -9,12 +9,12 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.harness import write_table
-from pyg_topomask.graphgym import train
-from pyg_topomask.graphgym.inspect.attention import inspect_attention
+from pyg_topomask.apps.inspect.attention import inspect_attention
+from pyg_topomask.apps.train import train
 
 __all__ = ['run']
 
-CONFIG = Path(__file__).parents[1] / 'pyg_topomask' / 'configs' / 'digits.yaml'
+CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
 K = 10
 PICTURES = ('attention-0', 'degrees', 'cumulative-full', 'distance')
 

@@ -13,7 +13,7 @@ from torch_geometric.transforms import Cartesian, Compose
 
 from benchmarks.harness import data_folder, write_table
 from benchmarks.kmip_models import EQUAL_SIZE, REFERENCE, LinearEncoder, Task, Training, accuracy, compare_all, describe
-from pyg_topomask.datasets import UrbanObjects
+from pyg_topomask.apps.datasets import UrbanObjects
 from pyg_topomask.transforms import AddNormals, FarthestSampling, KNNGraph
 
 __all__ = ['objects', 'run']

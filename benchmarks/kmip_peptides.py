@@ -19,7 +19,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 from benchmarks.harness import Unavailable, write_table
 from benchmarks.kmip_models import ATTENTIONS, CONVOLUTIONS, EQUAL_SIZE, REFERENCE, Task, Training, compare_all, describe
 from benchmarks.peptides import write_dataset
-from pyg_topomask.datasets import PeptidesFunctional
+from pyg_topomask.apps.datasets import PeptidesFunctional
 
 __all__ = ['all_molecules', 'peptides', 'run']
 

@@ -10,9 +10,9 @@ from tqdm import tqdm
 
 from benchmarks.graphs import ring
 from benchmarks.harness import alone, interleaved_medians, peak_memory, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 
 __all__ = ['run']

@@ -40,5 +40,5 @@ def write_sample(folder: Path, sizes: Mapping[str, int]) -> dict[str, NDArray[np
 
 
 def write_dataset(folder: Path, sizes: Mapping[str, int]) -> None:
-    r"""Writes what :class:`~pyg_topomask.datasets.PeptidesFunctional` reads, see :func:`write_sample`."""
+    r"""Writes what :class:`~pyg_topomask.apps.datasets.PeptidesFunctional` reads, see :func:`write_sample`."""
     np.savez(folder / SPLITS, **write_sample(folder, sizes))  # type: ignore[arg-type]

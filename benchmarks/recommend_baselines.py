@@ -13,10 +13,10 @@ from torch_geometric.nn.conv.gcn_conv import gcn_norm
 from torch_geometric.nn.models.lightgcn import BPRLoss, LightGCN
 from torch_geometric.utils import structured_negative_sampling, to_torch_csr_tensor
 
-from pyg_topomask.checks import check_above_zero, check_not_negative, check_whole
+from pyg_topomask.apps.recommend import DirectAULoss, InteractionDataset, Recommender
+from pyg_topomask.apps.recommend.interactions import bipartite_data
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.recommend import DirectAULoss, InteractionDataset, Recommender
-from pyg_topomask.recommend.interactions import bipartite_data
+from pyg_topomask.utils.checks import check_above_zero, check_not_negative, check_whole
 
 __all__ = ['BASELINES', 'BPR', 'SETTINGS', 'SGL', 'DirectAU', 'LightGCNEncoder', 'SimGCL', 'info_nce']
 

@@ -18,7 +18,7 @@ from torch_geometric.nn.attention import PerformerAttention
 
 from benchmarks.graphs import make_data
 from benchmarks.harness import kept_runs, peak_memory, run_all, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,

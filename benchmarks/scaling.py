@@ -16,7 +16,7 @@ from tqdm import tqdm
 
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import KEEP_MEMORY, alone, interleaved_medians, keep_memory, new_figure, peak_memory, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention

@@ -25,7 +25,7 @@ from tqdm import tqdm
 from benchmarks.harness import Unavailable, peak_memory, status, write_table
 from pyg_topomask.distributed import ShardedGraph, mean_over_nodes, sum_gradients
 from pyg_topomask.distributed.communication import processes as connected_processes
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, PackingMask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
 

@@ -20,9 +20,9 @@ from tqdm import tqdm
 
 from benchmarks.graphs import make_data
 from benchmarks.harness import compare, interleaved_medians, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.apps.runs.compare import mean_error
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.runs.compare import mean_error
 from pyg_topomask.transforms import ToGridGraph
 from pyg_topomask.walks.lengths import GeometricLength
 from pyg_topomask.walks.samplers import SAMPLERS, IIDSampler

@@ -11,10 +11,10 @@ import torch
 from torch import Tensor
 
 from benchmarks.harness import interleaved_medians, write_table
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.ops.sparse_matmul import multiply
+from pyg_topomask.operators.sparse_matmul import multiply
 
 __all__ = ['run']
 

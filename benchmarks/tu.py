@@ -25,7 +25,7 @@ from benchmarks.graphs import with_graphs
 from benchmarks.harness import compare, count_parameters, each, kept_runs, run_all, show, write_table
 from benchmarks.motifs import train_epoch
 from benchmarks.tu_data import PACKED, load, split
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
 __all__ = ['run']

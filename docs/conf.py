@@ -37,7 +37,7 @@ extensions = [
     'sphinx_design',
 ]
 root_doc = 'docs/index'
-include_patterns = ['docs/**', 'benchmarks/results/**', 'pyg_topomask/configs/README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
+include_patterns = ['docs/**', 'benchmarks/results/**', 'graphgps_configs/README.md', 'CONTRIBUTING.md', 'CHANGELOG.md']
 exclude_patterns = ['**/_*', '**/.*', 'docs/pictures']
 templates_path = [str(FOLDER / '_templates')]
 

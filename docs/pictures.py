@@ -20,11 +20,11 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx
 
 from pyg_topomask import masks, nn
-from pyg_topomask.graph import Graph
+from pyg_topomask.apps.viz.figure import color_scale
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
 from pyg_topomask.transforms import AddGridShape
-from pyg_topomask.viz.figure import color_scale
 
 WALKS = {'p_halt': 0.1, 'max_walk_length': 8, 'modulation': 'heat:3'}
 

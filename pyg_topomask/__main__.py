@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyg_topomask.configs import check_overrides, find_config
+from pyg_topomask.utils.configs import check_overrides, find_config
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -67,57 +67,57 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.recommend.options import is_recommendation
+    from pyg_topomask.apps.recommend.options import is_recommendation
 
     if is_recommendation(arguments.cfg):
-        from pyg_topomask.recommend.train import train as train_recommender
+        from pyg_topomask.apps.recommend.train import train as train_recommender
 
         train_recommender(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
         return
 
-    from pyg_topomask.graphgym import train
+    from pyg_topomask.apps.train import train
 
     train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
 
 
 def _compare(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.runs.compare import compare
-    from pyg_topomask.runs.tables import markdown_table
+    from pyg_topomask.apps.runs.compare import compare
+    from pyg_topomask.apps.runs.tables import markdown_table
 
     print(markdown_table(compare(arguments.runs, arguments.metric)))
 
 
 def _recommend(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.recommend.serve import serve
+    from pyg_topomask.apps.recommend.serve import serve
 
     serve(arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data)
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.inspect.mask import inspect
+    from pyg_topomask.apps.inspect.mask import inspect
 
     inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out, html=arguments.html)
 
 
 def _inspect_attention(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.graphgym.inspect.attention import inspect_attention
+    from pyg_topomask.apps.inspect.attention import inspect_attention
 
     inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
 
 
 def _list(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.catalog import format_catalog, stored_sections
+    from pyg_topomask.apps.catalog import format_catalog, stored_sections
 
     sections = stored_sections()
     if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
-        from pyg_topomask.graphgym.inspect.catalog import catalog
+        from pyg_topomask.apps.inspect.catalog import catalog
 
         sections = catalog()
     print(format_catalog(sections, arguments.words))
 
 
 def _graphgps(argv: Sequence[str]) -> int:
-    from pyg_topomask.launch import find_main, launch, with_config
+    from pyg_topomask.graphgym.graphgps.launch import find_main, launch, with_config
 
     try:
         script, argv = find_main(Path.cwd()), with_config(argv)

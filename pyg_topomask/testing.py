@@ -14,14 +14,14 @@ from torch.func import functional_call
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.structures import replaced
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
-from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import replaced
 
 __all__ = ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant']
 

@@ -17,7 +17,7 @@ from torch_geometric.graphgym.loss import compute_loss
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 
-CONFIGS = Path(__file__).parents[1] / 'pyg_topomask' / 'configs'
+CONFIGS = Path(__file__).parents[1] / 'graphgps_configs'
 
 #: Attentions that need more of a graph than its edges: a grid, a forest, factors of the mask.
 NEED_MORE = {'Toeplitz', 'Tree', 'LowRank'}

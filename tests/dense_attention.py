@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 
 

@@ -5,7 +5,7 @@ import torch
 from graphs import GRAPHS
 from numpy.typing import NDArray
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.walk import sample_ensembles

@@ -7,10 +7,10 @@ from linear_masks import low_rank, numbers
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.capabilities import Entries
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, MultiHeadMask
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries
 
 
 def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:

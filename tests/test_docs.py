@@ -24,17 +24,17 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask import masks as masks_module
 from pyg_topomask import nn
 from pyg_topomask.__main__ import _parser, main
+from pyg_topomask.apps.recommend.options import is_recommendation
+from pyg_topomask.apps.recommend.options import load_config as load_recommendation
 from pyg_topomask.graphgym import register_mask
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask
-from pyg_topomask.recommend.options import is_recommendation
-from pyg_topomask.recommend.options import load_config as load_recommendation
 from pyg_topomask.testing import assert_mask_operator
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / 'README.md'
-CONFIGS = ROOT / 'pyg_topomask' / 'configs'
+CONFIGS = ROOT / 'graphgps_configs'
 #: Where the files are that the README links to: PyPI shows it too, and has no files beside it.
 ADDRESSES = tuple(
     f'https://{host}/pyg-topomask/pyg_topomask/{branch}/'

@@ -9,10 +9,10 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from pyg_topomask.checks import check_choice, check_shape, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import GRFMask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.utils.checks import check_choice, check_shape, check_whole
 
 ERROR = ArgumentError('x', 'shape (2,)', '[N, channels]', 'add a dimension')
 ATTRIBUTES = {'argument': 'x', 'given': 'shape (2,)', 'accepted': '[N, channels]', 'remedy': 'add a dimension'}

@@ -24,9 +24,9 @@ from pyg_topomask.feature_maps import (
     SquareFeatures,
     feature_map_of_name,
 )
+from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import GRFMask, PackingMask
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.segments import Segments
 
 
 @pytest.mark.parametrize(

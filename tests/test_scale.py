@@ -13,7 +13,7 @@ from pyg_topomask import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, LowRankMask, Mask, PackingMask, RWGNKMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 CHANNELS, HEADS, NODES, SIZE = 8, 2, 200_000, 20

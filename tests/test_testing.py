@@ -10,14 +10,14 @@ from graphs import GRAPHS, ring, small_graph, uneven_graphs
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask, sparse_operator
 from pyg_topomask.masks.dense import DenseStructure
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries, Product, SparseEntries
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator, assert_permutation_equivariant
 
 

@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import to_scipy_sparse_matrix
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 
 __all__ = ['EIGENVECTORS', 'STEPS', 'encode_nodes']
 

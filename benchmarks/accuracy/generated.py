@@ -15,7 +15,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx, to_scipy_sparse_matrix
 
 from benchmarks.graphs import Splits, in_batches
-from pyg_topomask.datasets import MajorityTrees
+from pyg_topomask.apps.datasets import MajorityTrees
 
 __all__ = [
     'distances_on_trees',
@@ -33,7 +33,7 @@ DEPTH = 4
 
 
 def majority_on_trees(seed: int) -> Splits:
-    r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees` in batches of 20."""
+    r"""Returns the trees of :class:`~pyg_topomask.apps.datasets.MajorityTrees` in batches of 20."""
     return _trees(MajorityTrees(seed=seed))
 
 
@@ -46,8 +46,8 @@ def _trees(dataset: MajorityTrees) -> Splits:
 
 
 def distances_on_trees(seed: int) -> Splits:
-    r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees`, in which 1 % of the nodes is marked. Each node has
-    to say how many edges the next marked node is away: 0 to 15, or more.
+    r"""Returns the trees of :class:`~pyg_topomask.apps.datasets.MajorityTrees`, in which 1 % of the nodes is marked. Each node
+    has to say how many edges the next marked node is away: 0 to 15, or more.
     """
     parts = majority_on_trees(seed)
     generator = np.random.default_rng(seed)
@@ -61,7 +61,7 @@ def distances_on_trees(seed: int) -> Splits:
 
 
 def lookup_on_trees(seed: int) -> Splits:
-    r"""Returns the trees of :class:`~pyg_topomask.datasets.MajorityTrees` with eight keys in batches of 20."""
+    r"""Returns the trees of :class:`~pyg_topomask.apps.datasets.MajorityTrees` with eight keys in batches of 20."""
     return _trees(MajorityTrees(radius=4, num_keys=8, seed=seed))
 
 

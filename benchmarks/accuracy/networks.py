@@ -15,7 +15,7 @@ from torch_geometric.utils import to_dense_batch
 
 from benchmarks.accuracy.encodings import EIGENVECTORS, STEPS
 from pyg_topomask.feature_maps import FEATURE_MAPS
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     GRFMask,
@@ -28,7 +28,7 @@ from pyg_topomask.masks import (
     RWGNKMask,
     TreeMask,
 )
-from pyg_topomask.masks.initial_series import nested_balls
+from pyg_topomask.masks.base.initial_series import nested_balls
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops import masked_linear_attention
 

@@ -13,8 +13,8 @@ from torch_geometric.utils import from_scipy_sparse_matrix
 
 from benchmarks.accuracy.interpolation import data_to_interpolate
 from benchmarks.graphs import Splits
-from pyg_topomask.datasets import RoadEccentricity
-from pyg_topomask.datasets.roads import read_roads
+from pyg_topomask.apps.datasets import RoadEccentricity
+from pyg_topomask.apps.datasets.roads import read_roads
 
 __all__ = ['eccentricity_on_roads', 'volume_on_roads']
 
@@ -22,7 +22,8 @@ COUNTERS, EXAMPLES = 0.1, 32
 
 
 def eccentricity_on_roads(path: Path) -> Data:
-    r"""Returns the road network of a file, see :class:`~pyg_topomask.datasets.RoadEccentricity`. Its classes are computed once.
+    r"""Returns the road network of a file, see :class:`~pyg_topomask.apps.datasets.RoadEccentricity`. Its classes are
+    computed once.
 
     Args:
         path (Path): The file of nodes and links.

@@ -20,7 +20,7 @@ from benchmarks.accuracy.encodings import encode_nodes
 from benchmarks.accuracy.networks import Example, Network, Setting
 from benchmarks.accuracy.tasks import TASKS, Metric
 from benchmarks.harness import count_parameters
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 
 __all__ = ['Run', 'make_example', 'train']

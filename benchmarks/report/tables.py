@@ -12,7 +12,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from pyg_topomask.runs.compare import mean_error, verdict
+from pyg_topomask.apps.runs.compare import mean_error, verdict
 
 __all__ = ['Estimate', 'Missing', 'Row', 'Table', 'each', 'form', 'growth_rates']
 

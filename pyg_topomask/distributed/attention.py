@@ -10,14 +10,14 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries, LowRank
 from pyg_topomask.distributed.collectives import sum_over_processes
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.meetings import MOST
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries, LowRank
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries

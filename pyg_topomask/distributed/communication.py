@@ -20,8 +20,8 @@ import torch.distributed as dist
 import torch.distributed.distributed_c10d as c10d
 from torch import Tensor
 
-from pyg_topomask.checks import check_above_zero
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import check_above_zero
 
 Value = TypeVar('Value')
 

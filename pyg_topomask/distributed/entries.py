@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries, LowRank, SparseEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.structures import HaloStructure
-from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.operators.capabilities import Entries, LowRank, SparseEntries
+from pyg_topomask.operators.structures import MaskStructure
 
 
 @dataclass(frozen=True, kw_only=True)

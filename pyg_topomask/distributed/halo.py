@@ -12,8 +12,8 @@ from torch import Tensor
 
 from pyg_topomask.distributed.communication import Processes
 from pyg_topomask.distributed.storage import blocks
-from pyg_topomask.flow import row_and_col
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.graph import Graph
 
 _NUMBERS = count()
 #: Objects by their number. Structures contain the number, because they contain only plain values.

@@ -10,16 +10,16 @@ from scipy.sparse import coo_array
 from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
-from pyg_topomask.capabilities import Product
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.structures import HaloStructure, ShardPolynomialStructure
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
-from pyg_topomask.masks.spectral_bound import GlobalReductions
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse_matmul import SparseStructure, multiply
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Product
+from pyg_topomask.operators.sparse_matmul import SparseStructure, multiply
+from pyg_topomask.operators.spectral_bound import GlobalReductions
 
 
 class ShardReductions(GlobalReductions):

@@ -16,7 +16,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask import masks
-from pyg_topomask.capabilities import Entries, LowRank, Product
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.heat import bind_heat, prepare_heat
@@ -32,17 +31,18 @@ from pyg_topomask.distributed.structures import (
 )
 from pyg_topomask.distributed.walks import ShardWalks, shard_walks
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.flow import row_and_col
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyState
-from pyg_topomask.masks.base import ComposedMask
+from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.masks.rwgnk import gram_of_powers
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse_matmul import SparseStructure
-from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import ChainStructure
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries, LowRank, Product
+from pyg_topomask.operators.sparse_matmul import SparseStructure
+from pyg_topomask.operators.structures import ChainStructure
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 

@@ -11,8 +11,8 @@ from pyg_topomask.distributed.communication import Processes
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo, Numbered
 from pyg_topomask.distributed.storage import Storage
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
-from pyg_topomask.segments import Segments
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
 
 
 class ShardSegments(Segments):

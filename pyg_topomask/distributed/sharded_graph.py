@@ -19,11 +19,11 @@ from pyg_topomask.distributed.convolution import check_sees_all_nodes, convolve
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
-from pyg_topomask.edge_checks import check_edges
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graph import Graph
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.splitmix import splitmix
+from pyg_topomask.graphs.edge_checks import check_edges
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.utils.splitmix import splitmix
 
 
 class ShardedGraph(Shard):

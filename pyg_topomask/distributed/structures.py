@@ -13,8 +13,8 @@ from torch import Tensor
 
 from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before, sum_over_processes
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
-from pyg_topomask.ops.exp_action import positive_off_diagonal, relative_error
-from pyg_topomask.structures import Combination, MaskStructure
+from pyg_topomask.operators.exp_action import positive_off_diagonal, relative_error
+from pyg_topomask.operators.structures import Combination, MaskStructure
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from torch_geometric.utils import lexsort
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import blocks, blocks_of_rows
-from pyg_topomask.graph import inverse_degree
+from pyg_topomask.graphs.graph import inverse_degree
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions
@@ -111,7 +111,7 @@ def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
 
 
 def _normalized_weights(graph: ExtendedGraph, settings: WalkSettings) -> Callable[[slice], Tensor]:
-    r"""Returns a function that computes :meth:`~pyg_topomask.graph.Graph.normalized_weight` for a block of edges."""
+    r"""Returns a function that computes :meth:`~pyg_topomask.graphs.Graph.normalized_weight` for a block of edges."""
     row, col = graph.row_and_col(settings.flow)
     ends = {'sym': (row, col), 'rw': (row,), None: ()}[settings.normalization]
 

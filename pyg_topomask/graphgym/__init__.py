@@ -32,10 +32,8 @@ import pyg_topomask.graphgym.graphgps.hook  # noqa: E402
 import pyg_topomask.graphgym.names.encoders  # noqa: E402
 import pyg_topomask.graphgym.names.layers  # noqa: E402
 import pyg_topomask.graphgym.names.networks  # noqa: E402
-import pyg_topomask.graphgym.names.svd_encoder  # noqa: E402
-import pyg_topomask.graphgym.run.objectives  # noqa: E402, F401
+import pyg_topomask.graphgym.names.objectives  # noqa: E402
+import pyg_topomask.graphgym.names.svd_encoder  # noqa: E402, F401
 from pyg_topomask.graphgym.names.attentions import register_mask  # noqa: E402
-from pyg_topomask.graphgym.run.train import train  # noqa: E402
-from pyg_topomask.graphgym.run.trained import load_model  # noqa: E402
 
-__all__ = ['load_model', 'register_mask', 'train']
+__all__ = ['register_mask']

@@ -13,12 +13,12 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import assert_cfg, cfg, set_cfg
 from yacs.config import CfgNode
 
-from pyg_topomask.checks import check_file_name
-from pyg_topomask.configs import check_keys, check_overrides, find_config
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
 from pyg_topomask.graphgym.names.masks import yaml_overrides
 from pyg_topomask.graphgym.names.svd_encoder import SVD_OPTIONS
+from pyg_topomask.utils.checks import check_file_name
+from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
 
 #: Options of GraphGPS with its defaults, by the name of its registered config function.
 GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {

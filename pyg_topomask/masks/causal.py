@@ -9,15 +9,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Product
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import LoopedFunction
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.segments import Segments, by_width
-from pyg_topomask.sparse_pattern import stable_argsort
-from pyg_topomask.structures import MaskStructure
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments, by_width
+from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.masks.base.mask import Mask
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Product
+from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.utils.functorch import LoopedFunction
 
 # Rows per block of a sum: a block stays in cache.
 _BLOCK = 256

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Product
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.given import GivenMask
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.structures import MaskStructure
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.base.given import GivenMask
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Product
+from pyg_topomask.operators.structures import MaskStructure
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.checks import check_choice, check_size, checked_seed
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.initial_series import initial_series, resolve_positive
-from pyg_topomask.masks.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.initial_series import initial_series, resolve_positive
+from pyg_topomask.masks.base.logarithmic import LogarithmicMask
 from pyg_topomask.masks.power_series import warn_of_growth
-from pyg_topomask.masks.sparse import sparse_operator
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.sparse_matmul import SparseStructure, spmm
-from pyg_topomask.options import options_of
-from pyg_topomask.sparse_pattern import SparsePattern
-from pyg_topomask.structures import MaskStructure
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries, Product, SparseEntries
+from pyg_topomask.operators.sparse import sparse_operator
+from pyg_topomask.operators.sparse_matmul import SparseStructure, spmm
+from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
+from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
@@ -176,7 +176,7 @@ class GRFMask(LogarithmicMask):
             :attr:`key_modulation` of the keys, initially equal to that of the queries. (default: :obj:`False`)
         resample (str): When to sample walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
             graph, and are the same in any batch. With :obj:`"forward"`, every forward pass in training mode samples new walks,
-            once for all layers that share a :class:`~pyg_topomask.graph.Graph`. A layer that is called twice in a forward pass
+            once for all layers that share a :class:`~pyg_topomask.graphs.Graph`. A layer that is called twice in a forward pass
             samples new walks at its second call. Under activation checkpointing, a repeated call gets the same walks, if the
             layer is called at most 64 times in a forward pass. (default: :obj:`"never"`)
         seed (int): The seed of walks that are not resampled. Layers with different seeds have different walks.

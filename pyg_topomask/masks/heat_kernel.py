@@ -11,20 +11,20 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_choice, is_number
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.flow import check_flow
-from pyg_topomask.functorch import outside_transforms, unwrapped
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.diffusion import DiffusionMask
-from pyg_topomask.masks.spectral_bound import GlobalReductions, spectral_bound
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
-from pyg_topomask.ops.polynomial import polynomial_blocks
-from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.masks.base.diffusion import DiffusionMask
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks, Product
+from pyg_topomask.operators.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
+from pyg_topomask.operators.polynomial import polynomial_blocks
+from pyg_topomask.operators.spectral_bound import GlobalReductions, spectral_bound
+from pyg_topomask.utils.checks import check_choice, is_number
+from pyg_topomask.utils.functorch import outside_transforms, unwrapped
 
 KINDS = ('laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency')
 # The largest lam times radius for each method. The Taylor series has about as many terms, the Chebyshev series about a million.

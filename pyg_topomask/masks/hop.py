@@ -11,19 +11,19 @@ from scipy.sparse import eye_array
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyg_topomask.capabilities import Blocks, Entries, Product, SparseEntries
-from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.flow import check_flow
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.initial_series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
-from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.power_entries import count_within
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.numba_backend import uses_numba
-from pyg_topomask.ops.sparse_matmul import SparseStructure
-from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.masks.base.initial_series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.power_entries import count_within
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks, Entries, Product, SparseEntries
+from pyg_topomask.operators.sparse_matmul import SparseStructure
+from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.walks.features import WalkFeatures
 
 #: Initial values by name, called with the number of heads and of distances.
@@ -161,7 +161,7 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
     pattern = SparsePattern(*tensors)
     count = count_within(pattern, max_hops)
     if count <= _MOST and uses_numba(pattern.col.device):
-        from pyg_topomask.ops.compiled_hops import count_pairs_within, list_pairs_within
+        from pyg_topomask.machine.hops import count_pairs_within, list_pairs_within
 
         counts = count_pairs_within(pattern, max_hops)
         if (count := int(counts.sum())) <= _MOST:

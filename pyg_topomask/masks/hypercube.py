@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Product
-from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.diffusion import DiffusionMask
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.structures import MaskStructure
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.base.diffusion import DiffusionMask
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Product
+from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.utils.checks import check_whole
 
 
 @dataclass(frozen=True)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 
 
 class PackingMask(Mask):

@@ -9,24 +9,24 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_choice, check_size
 from pyg_topomask.errors import warn
-from pyg_topomask.flow import check_flow
-from pyg_topomask.functorch import is_exporting
-from pyg_topomask.graph import Graph, check_normalization
+from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.graph import Graph, check_normalization
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base import Mask
-from pyg_topomask.masks.initial_series import initial_series, resolve_positive
-from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.masks.modulation import convolve, deconvolved
-from pyg_topomask.masks.power_entries import power_entries
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.masks.base.initial_series import initial_series, resolve_positive
+from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.mask import Mask
+from pyg_topomask.masks.base.modulation import convolve, deconvolved
+from pyg_topomask.masks.base.power_entries import power_entries
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks, Product
+from pyg_topomask.operators.polynomial import PolynomialStructure, polynomial_blocks
+from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.ops.normalize import known_positive
-from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_blocks
-from pyg_topomask.ops.sparse_matmul import multiply
-from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.utils.checks import check_choice, check_size
+from pyg_topomask.utils.functorch import is_exporting
 
 
 class PowerSeriesMask(LogarithmicMask):

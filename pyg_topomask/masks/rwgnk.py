@@ -11,17 +11,17 @@ import torch
 from scipy.sparse import eye_array
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks, Entries, LowRank, Product, SparseEntries, blocks_of
-from pyg_topomask.checks import check_choice, check_not_negative, checked_seed, per_head
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.grf import GRFState, GRFStructure
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.polynomial import PolynomialStructure, polynomial_terms
-from pyg_topomask.options import options_of
-from pyg_topomask.segments import Segments
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks, Entries, LowRank, Product, SparseEntries, blocks_of
+from pyg_topomask.operators.polynomial import PolynomialStructure, polynomial_terms
+from pyg_topomask.utils.checks import check_choice, check_not_negative, checked_seed, per_head
+from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import blocks_of_sums

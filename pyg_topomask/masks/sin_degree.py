@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyg_topomask.checks import check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.flow import FLOWS
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.graphs.flow import FLOWS
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.low_rank import low_rank_operator
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.utils.checks import check_size
 
 # Buckets above `max_degree` double in width, enough for any 64-bit degree.
 _BUCKETS = 63

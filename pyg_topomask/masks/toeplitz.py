@@ -11,14 +11,14 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import as_numbers, check_choice, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.toeplitz_product import ToeplitzStructure
-from pyg_topomask.segments import Segments
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks, Product
+from pyg_topomask.operators.toeplitz import ToeplitzStructure
+from pyg_topomask.utils.checks import as_numbers, check_choice, check_whole, is_whole
 
 # The largest number of entries in the table of a head.
 _LARGEST = 2**28

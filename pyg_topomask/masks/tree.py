@@ -14,21 +14,21 @@ from torch import Tensor
 from torch.nn.functional import pad, softplus
 from torch_geometric.data import Data
 
-from pyg_topomask.capabilities import Blocks, Product
-from pyg_topomask.checks import check_above_zero, check_choice, check_whole, is_number, per_head
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import outside_transforms, unwrapped
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.initial_series import resolve_positive, series_parameter
-from pyg_topomask.masks.logarithmic import LogarithmicMask
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.forest import Forest
-from pyg_topomask.ops.tree_distance import METHODS, choose_method, plan_distance, plan_units
-from pyg_topomask.ops.tree_exp import plan_exp
-from pyg_topomask.ops.tree_mean import TreeMeanStructure
-from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import stable_argsort
-from pyg_topomask.structures import MaskStructure
+from pyg_topomask.graphs.forest import Forest
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.masks.base.initial_series import resolve_positive, series_parameter
+from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks, Product
+from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.tree_distance import METHODS, choose_method, plan_distance, plan_units
+from pyg_topomask.operators.tree_exp import plan_exp
+from pyg_topomask.operators.tree_mean import TreeMeanStructure
+from pyg_topomask.utils.checks import check_above_zero, check_choice, check_whole, is_number, per_head
+from pyg_topomask.utils.functorch import outside_transforms, unwrapped
 
 Plan = tuple[MaskStructure, Sequence[Tensor]]
 

@@ -7,17 +7,17 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries
 from pyg_topomask.feature_maps import FeatureMap
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.with_mask import with_mask
+from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.sparse_matmul import sddmm
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.normalize import quotient
-from pyg_topomask.ops.sparse_matmul import sddmm
-from pyg_topomask.options import options_of
+from pyg_topomask.utils.options import options_of
 
 
 @options_of(GRFMask, SparseMaskAttention, without=['mask', 'asymmetric', 'independent_ensembles', 'stitch'])

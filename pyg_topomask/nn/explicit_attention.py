@@ -13,15 +13,15 @@ from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
-from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_choice, check_probability, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.flow import check_flow, row_and_col
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.flow import check_flow, row_and_col
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
 from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
-from pyg_topomask.ops.sparse_matmul import entries_of
+from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.sparse_matmul import entries_of
+from pyg_topomask.utils.checks import check_choice, check_probability, check_size
 
 
 class ExplicitAttention(MessagePassing, ABC):

@@ -14,9 +14,9 @@ from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
-from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.input_checks import check_features
+from pyg_topomask.utils.checks import check_probability, check_size
 
 
 class GatedGCNConv(MessagePassing):

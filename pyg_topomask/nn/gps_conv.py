@@ -14,11 +14,11 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_dense_batch
 
-from pyg_topomask.checks import check_probability, check_size
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.input_checks import check_heads
+from pyg_topomask.utils.checks import check_probability, check_size
 
 
 class TopoGPSConv(GPSConv):

@@ -7,7 +7,7 @@ from typing import Any
 from pyg_topomask.masks.hop import HopMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.with_mask import with_mask
-from pyg_topomask.options import options_of
+from pyg_topomask.utils.options import options_of
 
 
 @options_of(HopMask, MaskedLinearAttention, without=['mask'])

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import MAX_SIZE, check_size, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import Mask
+from pyg_topomask.utils.checks import MAX_SIZE, check_size, is_whole
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:

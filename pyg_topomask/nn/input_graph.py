@@ -13,7 +13,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 
 T = TypeVar('T')

@@ -7,8 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import (
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.expander import expander_edges
+from pyg_topomask.nn.explicit_attention import ExplicitAttention
+from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
+from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, topk_inner_product
+from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
+from pyg_topomask.utils.checks import (
     check_choice,
     check_even,
     check_generator,
@@ -17,14 +24,7 @@ from pyg_topomask.checks import (
     check_whole,
     checked_seed,
 )
-from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import unwrapped
-from pyg_topomask.graph import Graph
-from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
-from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, topk_inner_product
-from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
+from pyg_topomask.utils.functorch import unwrapped
 from pyg_topomask.walks.uniform import generator_on
 
 EXTRA_EDGES = (None, 'input', 'expander', 'both')

@@ -11,16 +11,16 @@ from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
-from pyg_topomask.checks import check_choice, check_probability
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.masks.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.logarithmic import LogarithmicMask
 from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
 from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
+from pyg_topomask.utils.checks import check_choice, check_probability
 
 
 class MaskedLinearAttention(torch.nn.Module):
@@ -120,7 +120,7 @@ class MaskedLinearAttention(torch.nn.Module):
             edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
             batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
             graph (Graph or torch_geometric.data.Data, optional): Replaces the three arguments above.
-                Layers that receive the same :class:`~pyg_topomask.graph.Graph` check it once, and share prepared masks.
+                Layers that receive the same :class:`~pyg_topomask.graphs.Graph` check it once, and share prepared masks.
                 (default: :obj:`None`)
             generator (torch.Generator, optional): The source of random numbers, if the mask uses any.
                 (default: :obj:`None`)

@@ -7,15 +7,15 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_probability
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.with_mask import with_mask
+from pyg_topomask.operators.capabilities import Entries
 from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
-from pyg_topomask.options import options_of
+from pyg_topomask.utils.checks import check_probability
+from pyg_topomask.utils.options import options_of
 
 
 class MaskedSoftmaxAttention(SparseMaskAttention):

@@ -8,13 +8,13 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.input_checks import check_features
 from pyg_topomask.nn.input_graph import as_graph
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.with_mask import with_mask
-from pyg_topomask.options import options_of
+from pyg_topomask.utils.options import options_of
 
 
 @options_of(RWGNKMask, MaskedLinearAttention, without=['mask'])
@@ -69,7 +69,7 @@ class RWGNKAttention(MaskedLinearAttention):
         weight 0 to all edges of a node, they get equal probabilities. No gradient flows through the probabilities.
 
         :obj:`graph` stores the walks for all layers whose masks have equal settings. Call this method on a new
-        :class:`~pyg_topomask.graph.Graph` once per epoch, and pass this graph to the layer in training and in evaluation. Use
+        :class:`~pyg_topomask.graphs.Graph` once per epoch, and pass this graph to the layer in training and in evaluation. Use
         different seeds to give each layer walks by its own attention. With :obj:`num_walks=None`, the method computes the
         exact expectation of such walks.
 

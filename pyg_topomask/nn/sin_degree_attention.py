@@ -8,7 +8,7 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.with_mask import with_mask
-from pyg_topomask.options import options_of
+from pyg_topomask.utils.options import options_of
 
 
 @options_of(SinDegreeMask, MaskedLinearAttention, without=['mask'])

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import gradients, transformable, transforms_in_operator
-from pyg_topomask.structures import replaced
+from pyg_topomask.operators.structures import replaced
+from pyg_topomask.utils.functorch import gradients, transformable, transforms_in_operator
 
 _SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str structure, int heads'
 

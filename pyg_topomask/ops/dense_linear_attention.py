@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops.normalize import quotient
 from pyg_topomask.ops.scaling import balanced
 
@@ -24,7 +24,7 @@ def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) 
         torch.Tensor: :obj:`[B, n, H, d]`, in the data type of :obj:`v`.
 
     Example:
-        >>> from pyg_topomask.graph import Graph
+        >>> from pyg_topomask.graphs.graph import Graph
         >>> from pyg_topomask.masks import AdjacencyMask
         >>> mask = AdjacencyMask()(Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=2))
         >>> dense_linear_attention(*torch.ones(3, 5, 2, 1, 4), mask).shape

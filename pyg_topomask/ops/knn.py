@@ -6,10 +6,10 @@ import torch
 from scipy.spatial import cKDTree
 from torch import Tensor
 
-from pyg_topomask.checks import check_batch, check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.flow import row_and_col
-from pyg_topomask.segments import by_width
+from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.segments import by_width
+from pyg_topomask.utils.checks import check_batch, check_whole
 
 # Graphs up to this size are searched in batches. For larger graphs, a tree per graph is faster on a CPU.
 _SMALL = 64

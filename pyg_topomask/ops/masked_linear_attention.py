@@ -7,10 +7,10 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Blocks
-from pyg_topomask.checks import check_nodes
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
@@ -19,7 +19,7 @@ from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
 from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
 from pyg_topomask.ops.routes.prepared_blocks import attend_prepared_blocks
 from pyg_topomask.ops.scaling import balanced
-from pyg_topomask.segments import Segments
+from pyg_topomask.utils.checks import check_nodes
 
 
 def masked_linear_attention(
@@ -64,7 +64,7 @@ def masked_linear_attention(
 
     Example:
         >>> import torch
-        >>> from pyg_topomask.graph import Graph
+        >>> from pyg_topomask.graphs.graph import Graph
         >>> from pyg_topomask.masks import PackingMask
         >>> q = k = v = torch.ones(3, 2, 4)
         >>> mask = PackingMask(heads=2)(Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=3))

@@ -8,17 +8,17 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries
-from pyg_topomask.checks import check_probability
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import unwrapped
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.sparse_matmul import entries_of, sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
-from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.scaling import capped_queries
-from pyg_topomask.ops.sparse_matmul import entries_of, sddmm, spmm
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.utils.checks import check_probability
+from pyg_topomask.utils.functorch import unwrapped
 
 
 def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float = 0.0) -> Tensor:
@@ -46,10 +46,10 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
 
     Raises:
         ValueError: If shapes do not match, the mask is not sparse or has more than
-            ``pyg_topomask.capabilities.MAX_ENTRIES`` entries per head, or an entry is negative or not finite.
+            ``pyg_topomask.operators.capabilities.MAX_ENTRIES`` entries per head, or an entry is negative or not finite.
 
     Example:
-        >>> from pyg_topomask.graph import Graph
+        >>> from pyg_topomask.graphs.graph import Graph
         >>> from pyg_topomask.masks import AdjacencyMask
         >>> mask = AdjacencyMask()(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
         >>> masked_softmax_attention(*torch.ones(3, 2, 1, 4), mask).shape
@@ -97,7 +97,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     pattern, keep = _pattern_and_keep(constants)
     q = capped_queries(q, k, pattern)
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_entries import softmax_forward
+        from pyg_topomask.machine.entries import softmax_forward
 
         return softmax_forward(pattern, q, k, v, mask, keep)
     row = pattern.row.long().expand(q.size(1), -1)
@@ -123,7 +123,7 @@ def _backward(
     (grad, grad_alpha), (_, alpha) = grads, outputs
     pattern, keep = _pattern_and_keep(constants)
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_entries import softmax_backward
+        from pyg_topomask.machine.entries import softmax_backward
 
         grads_of_inputs, grad_entries = softmax_backward(pattern, q, k, v, grad, alpha, grad_alpha, keep)
         return [*grads_of_inputs, *(_grad_of_mask(grad_entries.t(), mask) for _ in learnable)]

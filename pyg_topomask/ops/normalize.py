@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import is_transforming
+from pyg_topomask.utils.functorch import is_transforming
 
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:

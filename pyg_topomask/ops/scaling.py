@@ -7,9 +7,9 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import is_transforming
-from pyg_topomask.ops.numba_backend import uses_numba
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.utils.functorch import is_transforming
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
 _LEAST, _MOST = 2.0**-24, 2.0**24
@@ -42,7 +42,7 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
 
 def _is_in_range(x: Tensor, zeros: bool) -> bool:
     if x.numel() > 0 and uses_numba(x.device):
-        from pyg_topomask.ops.compiled_scaling import in_range
+        from pyg_topomask.machine.scaling import in_range
 
         return in_range(x, _LEAST, _MOST, zeros)
     size = row_size(x)

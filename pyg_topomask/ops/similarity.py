@@ -6,8 +6,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.ops.scaling import power_of_two, row_size
-from pyg_topomask.segments import Segments
 
 SIMILARITIES = ('dot', 'cosine', 'distance')
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.capabilities import Entries
-from pyg_topomask.functorch import transformable, unwrapped
+from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
+from pyg_topomask.operators.capabilities import Entries
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
-from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
+from pyg_topomask.utils.functorch import transformable, unwrapped
 
 
 def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:

@@ -8,9 +8,9 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import checked_seed
-from pyg_topomask.options import options_of
 from pyg_topomask.transforms.checks import single_graph
+from pyg_topomask.utils.checks import checked_seed
+from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import store_walks
 from pyg_topomask.walks.walk import sample_ensembles

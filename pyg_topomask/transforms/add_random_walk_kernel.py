@@ -6,8 +6,8 @@ from typing import Any
 
 from torch_geometric.data.datapipes import functional_transform
 
-from pyg_topomask.options import options_of
 from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
+from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 
 

@@ -8,10 +8,10 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_size, check_whole, checked_seed
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graph import Graph, check_normalization
+from pyg_topomask.graphs.graph import Graph, check_normalization
 from pyg_topomask.transforms.checks import check_has_edges, check_unbatched
+from pyg_topomask.utils.checks import check_size, check_whole, checked_seed
 
 EdgeType = tuple[str, str, str]
 

@@ -7,7 +7,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 
 
 def check_homogeneous(data: Data) -> None:

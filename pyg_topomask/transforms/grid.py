@@ -11,11 +11,11 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import is_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import device_of
-from pyg_topomask.ops.grid_edges import grid_edges
+from pyg_topomask.graphs.graph import device_of
+from pyg_topomask.graphs.grid_edges import grid_edges
 from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
+from pyg_topomask.utils.checks import is_whole
 
 
 @functional_transform('add_grid_shape')

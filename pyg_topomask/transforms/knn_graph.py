@@ -7,10 +7,10 @@ from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
-from pyg_topomask.checks import check_whole
-from pyg_topomask.flow import check_flow
+from pyg_topomask.graphs.flow import check_flow
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous
+from pyg_topomask.utils.checks import check_whole
 
 
 @functional_transform('topo_knn_graph')

@@ -10,10 +10,10 @@ from torch_geometric.nn import global_mean_pool
 from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import scatter
 
-from pyg_topomask.checks import check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous
+from pyg_topomask.utils.checks import check_choice, check_whole
 
 ORIENTATIONS = ('outward', 'up')
 

@@ -10,11 +10,11 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_whole, checked_seed
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import device_of
+from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.ops.knn import check_positions
 from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous, check_unbatched
+from pyg_topomask.utils.checks import check_whole, checked_seed
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:

@@ -6,10 +6,10 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.checks import check_choice, check_size, checked_seed
+from pyg_topomask.graphs.spanning_forest import METHODS, spanning_forests
 from pyg_topomask.masks.tree import TreeState
-from pyg_topomask.ops.spanning_forest import METHODS, spanning_forests
 from pyg_topomask.transforms.checks import single_graph
+from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 
 
 @functional_transform('add_spanning_forest')
@@ -17,7 +17,7 @@ class AddSpanningForest(BaseTransform):
     r"""Chooses spanning forests of any graph, so that :class:`~pyg_topomask.masks.TreeMask` applies to it, as `"Fast Tree-Field
     Integrators" <https://arxiv.org/abs/2406.15881>`_ does with minimum spanning trees (functional name:
     :obj:`add_spanning_forest`). A distance in a tree is at least the distance in the graph. The mask is the mean over the
-    forests. :func:`~pyg_topomask.diagnostics.edge_stretch` measures the error of the distances, and so does the command
+    forests. :func:`~pyg_topomask.apps.diagnostics.edge_stretch` measures the error of the distances, and so does the command
     :obj:`inspect`.
 
     Edge weights are lengths. Edges count in both directions, even if only one direction is given. Of parallel edges, the

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import transformable
-from pyg_topomask.ops.sparse_matmul import multiply
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.operators.sparse_matmul import multiply
+from pyg_topomask.utils.functorch import transformable
 
 
 def combine_loads(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:

@@ -8,9 +8,9 @@ from functools import cached_property
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
-from pyg_topomask.ops.numba_backend import uses_numba
-from pyg_topomask.sparse_pattern import SparsePattern, stable_argsort
+from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
 from pyg_topomask.walks.combine_loads import combine_loads
 
 
@@ -134,7 +134,7 @@ class WalkFeatures:
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
 def _squares_compiled(walks: WalkFeatures) -> Tensor:
-    from pyg_topomask.walks.compiled_pairs import add_squares
+    from pyg_topomask.machine.pairs import add_squares
 
     squares = walks.load.new_zeros(walks.num_nodes, 2 * walks.max_walk_length + 1)
     arrays = (tensor.contiguous().numpy() for tensor in (walks.start, walks.visited, walks.length, walks.load))

@@ -10,8 +10,8 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_above_zero, check_size, is_number
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import check_above_zero, check_size, is_number
 
 
 @dataclass(frozen=True)

@@ -11,10 +11,10 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from pyg_topomask.functorch import int_or_symint, is_exporting, outside_transforms
-from pyg_topomask.ops.numba_backend import Array, array_of, in_chunks, uses_numba
-from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
+from pyg_topomask.machine.backend import Array, array_of, in_chunks, uses_numba
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
 from pyg_topomask.walks.combine_loads import combine_loads
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -83,7 +83,7 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
 def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
-    from pyg_topomask.walks.compiled_pairs import add_blocks
+    from pyg_topomask.machine.pairs import add_blocks
 
     hops = query.max_walk_length
     out = np.zeros((2 * hops + 1, segments.num_pairs), torch.empty(0, dtype=dtype).numpy().dtype)
@@ -151,7 +151,7 @@ def _meet(
 def _meet_compiled(
     query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
 ) -> tuple[Tensor, ...]:
-    from pyg_topomask.walks.compiled_pairs import meet
+    from pyg_topomask.machine.pairs import meet
 
     size = query.num_nodes
     by_node = stable_argsort(key.visited, size)

@@ -10,8 +10,8 @@ from torch.nn.functional import pad
 from torch_geometric.data import Data
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.flow import FLOWS
-from pyg_topomask.graph import NORMALIZATIONS, Graph
+from pyg_topomask.graphs.flow import FLOWS
+from pyg_topomask.graphs.graph import NORMALIZATIONS, Graph
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import lexsort
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 
 TRANSITIONS = ('uniform', 'weight')
 

@@ -7,8 +7,8 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_whole, checked_seed
-from pyg_topomask.ops.splitmix import splitmix
+from pyg_topomask.utils.checks import check_whole, checked_seed
+from pyg_topomask.utils.splitmix import splitmix
 
 # (stream, walkers) -> one number in [0, 1) per walker; a stream is an integer, for all walkers or for each
 Uniform = Callable[['int | Tensor', Tensor], Tensor]

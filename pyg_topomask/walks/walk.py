@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_choice, checked_seed
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import is_exporting
-from pyg_topomask.graph import Graph
-from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.utils.checks import check_choice, checked_seed
+from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.lengths import SurvivalLength
 from pyg_topomask.walks.samplers import SAMPLERS
@@ -157,7 +157,7 @@ def _is_compiled(backend: str, device: torch.device) -> bool:
 def _compiled(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    from pyg_topomask.walks.compiled_walk import walk as compiled_walk
+    from pyg_topomask.machine.walk import walk as compiled_walk
 
     return compiled_walk(nodes, position, transitions, settings, seed)
 

@@ -23,7 +23,7 @@ from benchmarks.accuracy.roads import volume_on_roads
 from benchmarks.accuracy.tables import write_task
 from benchmarks.accuracy.tasks import AUROC, EXPLAINED, PRECISION, TASKS
 from benchmarks.accuracy.training import Run, make_example, train
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 
 SMALL = Setting('sage', 'hop', 1, 8, 2, epochs=1, heads=2)
 

@@ -10,7 +10,7 @@ pytest.importorskip('pytorch_lightning')
 
 from benchmarks import recommend
 from benchmarks.recommend_baselines import BASELINES, SETTINGS, DirectAU
-from pyg_topomask.recommend.options import default_config
+from pyg_topomask.apps.recommend.options import default_config
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ pytest.importorskip('yacs')
 from yacs.config import CfgNode
 
 from benchmarks.recommend_baselines import BASELINES, BPR, SETTINGS, info_nce
-from pyg_topomask.recommend import DirectAULoss, InteractionDataset
+from pyg_topomask.apps.recommend import DirectAULoss, InteractionDataset
 
 U, I = 5, 7  # noqa: E741
 

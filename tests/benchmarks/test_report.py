@@ -27,7 +27,7 @@ from benchmarks.report.rules import (
 )
 from benchmarks.report.tables import Estimate, Missing, Table, each, form
 from benchmarks.report.templates import ReportError, Results
-from pyg_topomask.runs.compare import mean_error
+from pyg_topomask.apps.runs.compare import mean_error
 
 CLAIMS = [(path, claim) for path in CHAPTERS for claim in read_chapter(path, Results(RESULTS)).claims]
 

@@ -9,7 +9,7 @@ from benchmarks.kmip_accuracy import CLOUDS
 from benchmarks.kmip_models import ATTENTIONS, CONVOLUTIONS, REFERENCE, Job, make_model
 from benchmarks.kmip_objects import objects
 from benchmarks.kmip_peptides import peptides
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 
 
 def test_nearest_width():

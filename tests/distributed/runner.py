@@ -9,7 +9,7 @@ from pathlib import Path
 import torch
 from torch_geometric.data import Data, InMemoryDataset
 
-from pyg_topomask.graphgym import train
+from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.data import pyg_datasets
 
 #: Two processes do what one does: nothing is dropped, and no parameter has a gradient of rounding errors alone.

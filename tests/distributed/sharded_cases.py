@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.nn import GATConv, GCNConv, GINConv, PNAConv, SAGEConv
 from torch_geometric.utils import to_undirected
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,

@@ -19,8 +19,8 @@ sys.path.insert(0, str(Path(__file__).parent))
 from runner import run
 
 import pyg_topomask
+from pyg_topomask.apps.runs.checkpoint import load_checkpoint
 from pyg_topomask.graphgym.data import pyg_datasets
-from pyg_topomask.runs.checkpoint import load_checkpoint
 
 CONFIG = str(Path(pyg_topomask.__file__).parent / 'configs' / 'cora.yaml')
 

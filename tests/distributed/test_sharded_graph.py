@@ -16,7 +16,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from sharded_cases import CASES, CHANNELS, NODES, OF_FOUR, SHORT, data_of, make_layer, run_layer, weights_of_loss
 
 from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_nodes
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 
 RUNS = [(name, torch.float64) for name in CASES] + [(name, torch.float32) for name in SHORT]
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}

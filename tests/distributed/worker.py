@@ -46,7 +46,7 @@ from pyg_topomask.distributed import (
     storage,
     sum_gradients,
 )
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, HeatKernelMask, LowRankMask, PackingMask, TreeMask
 from pyg_topomask.nn import GRFSoftmaxAttention, KMIPAttention, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv
 from pyg_topomask.transforms import AddGraphRandomFeatures

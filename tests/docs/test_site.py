@@ -24,7 +24,7 @@ CLASSES = [
         'pyg_topomask.nn',
         'pyg_topomask.nn.models',
         'pyg_topomask.transforms',
-        'pyg_topomask.kernels',
+        'pyg_topomask.apps.kernels',
     )
     for name in API[module]
     if name[0].isupper()

@@ -20,7 +20,7 @@ from pyg_topomask.__main__ import _parser, main
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # Lightning has advice on such runs
 
-DIGITS = Path(__file__).parents[2] / 'pyg_topomask' / 'configs' / 'digits.yaml'
+DIGITS = Path(__file__).parents[2] / 'graphgps_configs' / 'digits.yaml'
 SMALL = """
 gt.layers 1 gt.n_heads 2 gt.dim_hidden 4 gnn.dim_inner 4 train.batch_size 64 optim.max_epoch 1 optim.num_warmup_epochs 0
 topomask.progress False topomask.transforms []

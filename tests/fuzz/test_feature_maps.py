@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask import feature_maps
 from pyg_topomask.feature_maps import FeatureMap
-from pyg_topomask.segments import Segments
+from pyg_topomask.graphs.segments import Segments
 
 FEATURES = {
     'EluFeatures': st.just({}),

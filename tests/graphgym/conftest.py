@@ -13,10 +13,10 @@ pytest.importorskip('yacs')
 from graphgps_layers import CHECKOUTS, imported
 from torch_geometric.graphgym.config import cfg, set_cfg
 
-from pyg_topomask.datasets import digits as digits_module
+from pyg_topomask.apps.datasets import digits as digits_module
 from pyg_topomask.graphgym.configuration import load_config
 
-CONFIGS = Path(__file__).parents[2] / 'pyg_topomask' / 'configs'
+CONFIGS = Path(__file__).parents[2] / 'graphgps_configs'
 DIGITS = CONFIGS / 'digits.yaml'
 
 #: Makes the digits' run small enough for a test.

@@ -13,11 +13,11 @@ import yaml
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
-from pyg_topomask.configs import check_keys
 from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA, load_config
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
 from pyg_topomask.graphgym.names.configured_attention import build_attention
 from pyg_topomask.nn import GRFAttention
+from pyg_topomask.utils.configs import check_keys
 
 
 def test_every_attention_has_a_group() -> None:

@@ -12,7 +12,7 @@ from oracles import confidence, power_series, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 

@@ -8,7 +8,7 @@ from oracles import as_numpy
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention

@@ -13,7 +13,7 @@ from sampled_features import modulated
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     DenseMask,

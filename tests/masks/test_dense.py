@@ -2,7 +2,7 @@ import pytest
 import torch
 from graphs import GRAPHS
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import DenseMask
 from pyg_topomask.ops.masked_linear_attention import masked_linear_attention
 

@@ -14,7 +14,7 @@ from scipy.sparse.linalg import expm_multiply
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention

@@ -10,7 +10,7 @@ from oracles import weight_matrix
 from scipy.linalg import expm
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.ops import masked_linear_attention
 

@@ -11,7 +11,7 @@ from graphs import GRAPHS, ring, small_digraph
 from oracles import hop_matrix
 from torch_geometric.data import Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HopMask, PowerSeriesMask
 
 F = torch.tensor([[1.0, -0.5, 0.25], [0.75, 0.0, 0.5]])

@@ -10,7 +10,7 @@ from graphs import GRAPHS, small_graph, trailing_empty_graphs, uneven_graphs
 from oracles import masked_attention, power_series, same_graph, weight_matrix
 from torch_geometric.data import Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     GRFMask,

@@ -4,7 +4,7 @@ from dense_attention import assert_dense_attention
 from graphs import ring
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask
 from pyg_topomask.masks.padding import PaddingMask
 from pyg_topomask.ops import masked_linear_attention

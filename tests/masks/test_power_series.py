@@ -14,9 +14,9 @@ from scipy.linalg import cosm, expm, inv
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import PowerSeriesMask
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 
 Matrix = NDArray[np.float64]
 NORMALIZATIONS = ['sym', 'rw', None]

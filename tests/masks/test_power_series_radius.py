@@ -10,7 +10,7 @@ from graphs import GRAPHS, random_edges, ring, small_digraph, small_graph, small
 from oracles import weight_matrix
 from torch_geometric.data import Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask
 from pyg_topomask.masks.power_series import spectral_radius
 

@@ -13,7 +13,7 @@ from oracles import as_numpy, confidence, explicit_walks, standard_scores
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import rwgnk
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.ops import masked_linear_attention

@@ -8,7 +8,7 @@ from graphs import small_graph
 from torch import Tensor
 
 from pyg_topomask import masks, transforms
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.ops import masked_linear_attention
 

@@ -8,7 +8,7 @@ import torch
 from graphs import undirected
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,

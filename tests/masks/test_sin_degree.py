@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from oracles import as_numpy, same_graph
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.ops import masked_linear_attention

@@ -13,8 +13,8 @@ from oracles import confidence, grf_loads, masked_attention, power_series, stand
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask import diagnostics
-from pyg_topomask.graph import Graph
+from pyg_topomask.apps import diagnostics
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, MultiHeadMask, PackingMask
 from pyg_topomask.nn import GRFAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops.masked_linear_attention import masked_linear_attention

@@ -9,7 +9,7 @@ from graphs import ring
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.nn import MaskedLinearAttention
@@ -35,7 +35,7 @@ def grids(*shapes: tuple[int, ...]) -> Data:
 def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """Few offsets are summed up without a transform, which is otherwise done in float32 alone."""
     if request.param == 'sums':
-        monkeypatch.setattr('pyg_topomask.ops.toeplitz_product._DIRECT_TYPES', (torch.float32, torch.float64))
+        monkeypatch.setattr('pyg_topomask.operators.toeplitz._DIRECT_TYPES', (torch.float32, torch.float64))
 
 
 def random_mask(dims: int, kind: str, beyond: str, periodic: bool, window: int = 2) -> ToeplitzMask:
@@ -224,7 +224,7 @@ def test_chunks_change_nothing(heads: int, transposed: bool, beyond: str, monkey
 
     expected = product_and_gradients()
     for chunk in (1, 100, 1000):
-        monkeypatch.setattr('pyg_topomask.ops.toeplitz_product._CHUNK', chunk)
+        monkeypatch.setattr('pyg_topomask.operators.toeplitz._CHUNK', chunk)
         torch.testing.assert_close(product_and_gradients(), expected)
 
 

@@ -14,11 +14,11 @@ from torch import Tensor
 from torch._dynamo.testing import CompileCounter
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import LowRankMask, PackingMask
 from pyg_topomask.masks.tree import TreeMask
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddForest, AddSpanningForest

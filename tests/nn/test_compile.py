@@ -48,7 +48,7 @@ from pyg_topomask.nn import (
     TopoGPSConv,
 )
 from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, ViViT
-from pyg_topomask.structures import _STRUCTURES
+from pyg_topomask.operators.structures import _STRUCTURES
 
 CHANNELS, HEADS = 8, 2
 CHOICE = importlib.import_module('pyg_topomask.ops.routes.choice')

@@ -32,7 +32,7 @@ from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.nn import AsymmetricGRFAttention
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures

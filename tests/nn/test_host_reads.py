@@ -11,7 +11,7 @@ from torch import Tensor
 from torch.nn import Module
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,

@@ -14,10 +14,10 @@ from oracles import masked_attention
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask
 from pyg_topomask.masks.low_rank import low_rank_operator
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 
 ROUTES = ('features', 'blocks', 'edges', 'low_rank')

@@ -8,14 +8,14 @@ from graphs import GRAPHS, ring, small_graph
 from linear_masks import MASKS, assert_compiles, inputs, numbers
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.capabilities import Product
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Product
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes import choice
 from pyg_topomask.ops.routes.choice import choose_route
-from pyg_topomask.segments import Segments
 
 
 def bound(mask: Mask, num_nodes: int = 6) -> MaskOperator:

@@ -14,12 +14,12 @@ from softmax_masks import MASKS, bound, inputs, with_positive_weights
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.capabilities import Entries
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, GRFMask, sparse_operator
+from pyg_topomask.operators.capabilities import Entries
 from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
-from pyg_topomask.sparse_pattern import SparsePattern
 
 
 @pytest.mark.parametrize('graph', GRAPHS)

@@ -9,10 +9,10 @@ from linear_masks import assert_compiles
 from softmax_masks import MASKS, bound, inputs
 from torch_geometric.data import Data
 
-from pyg_topomask.capabilities import Entries, SparseEntries
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
 
 # Errors ---------------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, ToeplitzMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes import choice, prepared_blocks
@@ -108,7 +108,7 @@ def uneven() -> list[Data]:
 @pytest.fixture(params=['machine_code', 'torch', 'small_tiles'])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if request.param == 'machine_code':
-        compiled = pytest.importorskip('pyg_topomask.ops.compiled_blocks', reason='Numba is not installed')
+        compiled = pytest.importorskip('pyg_topomask.machine.blocks', reason='Numba is not installed')
         monkeypatch.setattr(compiled, '_TILE', 8)
     else:
         monkeypatch.setattr(prepared_blocks, 'uses_numba', lambda *arguments: False)

@@ -9,10 +9,10 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.feature_maps import FEATURE_MAPS, feature_map_of_name
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.nn import KMIPAttention
-from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, topk_inner_product
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.ops.scaling import power_of_two

@@ -28,8 +28,8 @@ from pyg_topomask.nn import (
     RWGNKAttention,
     SinDegreeAttention,
 )
-from pyg_topomask.ops.sparse_matmul import SparseStructure
-from pyg_topomask.structures import _STRUCTURES, SumStructure, structure_from_key
+from pyg_topomask.operators.sparse_matmul import SparseStructure
+from pyg_topomask.operators.structures import _STRUCTURES, SumStructure, structure_from_key
 from pyg_topomask.transforms import AddGridShape
 
 pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning', 'ignore::FutureWarning')

@@ -8,7 +8,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddSelfLoops, Compose, ToUndirected
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.tree import TreeMask, TreeState
 from pyg_topomask.transforms.forest import AddForest
 

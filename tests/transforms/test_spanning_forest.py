@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
-from pyg_topomask.diagnostics import edge_stretch
+from pyg_topomask.apps.diagnostics import edge_stretch
 from pyg_topomask.masks import TreeMask
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddForest, AddSpanningForest, KNNGraph

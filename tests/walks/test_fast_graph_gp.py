@@ -9,7 +9,7 @@ from oracles import confidence, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.walks import WalkSettings, sample_walks
 
 COPIES, WALKS, P_HALT, HOPS = 3000, 2, 0.3, 3

@@ -4,7 +4,7 @@ import pytest
 import torch
 from graphs import small_graph
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.walks import PoissonLength, WalkSettings
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles

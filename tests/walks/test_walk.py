@@ -14,7 +14,7 @@ from scipy.stats import chi2
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.walks import SurvivalLength, WalkSettings, sample_walks
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.samplers import SAMPLERS
@@ -243,9 +243,9 @@ def test_compiled_walks_of_many_threads(
     edges = torch.randint(5000, (2, 40000), generator=torch.Generator().manual_seed(0))
     graph, settings = Graph.from_tensors(edges, 5000), WalkSettings(6, 0.2, 30, sampler=sampler)
     expected = sample_walks(graph, settings, 3, 'torch')
-    monkeypatch.setattr('pyg_topomask.walks.compiled_walk._ALONE', 0)
+    monkeypatch.setattr('pyg_topomask.machine.walk._ALONE', 0)
     if counts:  # as where more visits are made than is likely
-        monkeypatch.setattr('pyg_topomask.walks.compiled_walk._likely', lambda *_: 0)
+        monkeypatch.setattr('pyg_topomask.machine.walk._likely', lambda *_: 0)
     compiled = sample_walks(graph, settings, 3, 'numba')
     assert all(torch.equal(getattr(compiled, name), getattr(expected, name)) for name in ('start', 'visited', 'length', 'load'))
 

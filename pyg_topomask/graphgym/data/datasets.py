@@ -13,7 +13,7 @@ from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
 from torch_geometric.transforms import Compose
 from yacs.config import CfgNode
 
-from pyg_topomask.datasets import DATASETS
+from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset

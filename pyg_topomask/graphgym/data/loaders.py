@@ -13,8 +13,8 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import create_loader
 from torch_geometric.loader import DataLoader
 
+from pyg_topomask.apps.runs.devices import num_processes, rank
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.runs.devices import num_processes, rank
 
 #: Values of :obj:`train.sampler` and :obj:`val.sampler`. Other samplers of GraphGym lack an option or raise an error.
 SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')

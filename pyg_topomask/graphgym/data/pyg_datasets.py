@@ -23,8 +23,8 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import set_dataset_attr
 from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
 
-from pyg_topomask.datasets.file_dataset import SPLITS
-from pyg_topomask.datasets.point_clouds import stratified
+from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError
 
 SPLIT_KEYS = tuple(f'{split}_graph_index' for split in SPLITS)

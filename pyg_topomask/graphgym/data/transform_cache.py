@@ -14,11 +14,11 @@ from torch_geometric.transforms import BaseTransform
 
 import pyg_topomask
 import pyg_topomask.transforms as topomask_transforms
-from pyg_topomask.datasets.file_dataset import SPLITS
-from pyg_topomask.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
+from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import warn
-from pyg_topomask.files import first_line, load_tensors, save_tensors
-from pyg_topomask.runs.checkpoint import rng_state, set_rng_state
+from pyg_topomask.utils.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
+from pyg_topomask.utils.files import first_line, load_tensors, save_tensors
 
 Collated = tuple[Data, dict[str, Any] | None]
 

@@ -20,19 +20,19 @@ from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
-from pyg_topomask.checks import check_whole
-from pyg_topomask.digests import steps_of
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
 from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, configured_attention, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, configured_tree, first_options
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask, RWGNKMask
-from pyg_topomask.masks.base import ComposedMask
+from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.utils.checks import check_whole
+from pyg_topomask.utils.digests import steps_of
 
 #: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}

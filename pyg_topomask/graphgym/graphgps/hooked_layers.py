@@ -14,10 +14,10 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphgym.names.configured_attention import build_attention, configured_options
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
+from pyg_topomask.graphs.graph import Graph
 
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:

@@ -11,9 +11,9 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.layer import BatchNorm1dEdge, BatchNorm1dNode, new_layer_config
 from torch_geometric.utils.smiles import e_map, x_map
 
-from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.utils.checks import check_whole
 
 
 class LinearNodeEncoder(Module):

@@ -28,10 +28,10 @@ from torch_geometric.nn import (
 )
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphgym.names.configured_attention import build_attention, channels_per_head
 from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
 

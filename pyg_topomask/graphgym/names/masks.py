@@ -13,11 +13,11 @@ import yaml  # type: ignore[import-untyped]
 from torch_geometric.graphgym.config import cfg
 
 import pyg_topomask.masks
-from pyg_topomask.checks import is_number
-from pyg_topomask.configs import check_keys
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.masks import Mask, MultiHeadMask
+from pyg_topomask.utils.checks import is_number
+from pyg_topomask.utils.configs import check_keys
 
 #: The masks of the package that do not need tensors or other masks, by name in a tree. An entry is called as
 #: ``entry(heads=, **options)``.

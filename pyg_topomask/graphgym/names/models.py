@@ -12,14 +12,14 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.checks import is_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder
 from pyg_topomask.graphgym.names.lookup import construct, decoded
 from pyg_topomask.graphgym.names.masks import build_mask, configured_tree
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import ExpanderMask, GRFMask, Mask, RWGNKMask
 from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
+from pyg_topomask.utils.checks import is_whole
 from pyg_topomask.walks.uniform import wrapped_seed
 
 
@@ -106,7 +106,7 @@ class VideoModel(Module):
 
 class ParticleModel(Module):
     r"""An :class:`~pyg_topomask.nn.models.Interlacer` on graphs of particles in the format of
-    :class:`~pyg_topomask.datasets.ClothRollouts`. It predicts the positions :obj:`target` step by step.
+    :class:`~pyg_topomask.apps.datasets.ClothRollouts`. It predicts the positions :obj:`target` step by step.
 
     Args:
         dim_in (int): Size of the constant features.

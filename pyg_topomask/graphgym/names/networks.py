@@ -11,11 +11,11 @@ from torch_geometric.graphgym.models.gnn import GNNPreMP
 from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.names.configured_attention import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder
 from pyg_topomask.graphgym.names.layers import local_layer
 from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn import TopoGPSConv
 
 

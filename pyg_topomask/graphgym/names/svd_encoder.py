@@ -12,10 +12,10 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.checks import check_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
 from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.utils.checks import check_whole
 
 #: The options :obj:`cfg.topomask.svd`. GraphGPS's own statistics code would reject options at :obj:`cfg.posenc_SVDSE`.
 SVD_OPTIONS: dict[str, Any] = {'rank': 16, 'dim_pe': 16, 'sign_flip': True, 'bipartite': False}

@@ -13,15 +13,15 @@ from torch_geometric.nn import MLP, BatchNorm, Linear, global_add_pool, global_m
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
-from pyg_topomask.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.input_checks import check_features, check_input_channels
 from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
-from pyg_topomask.options import options_of
+from pyg_topomask.utils.checks import check_choice, check_probability, check_size, is_whole
+from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks.uniform import wrapped_seed
 
 READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')

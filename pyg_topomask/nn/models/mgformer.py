@@ -10,17 +10,17 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.checks import MAX_NODES, check_nodes, check_probability, check_size, check_whole, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
-from pyg_topomask.graph import Graph
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base import Mask
+from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.packing import PackingMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.input_checks import check_heads, check_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.utils.checks import MAX_NODES, check_nodes, check_probability, check_size, check_whole, is_whole
 
 
 class MGFormer(torch.nn.Module):
@@ -39,7 +39,7 @@ class MGFormer(torch.nn.Module):
 
     Nodes 0 to :obj:`num_users - 1` are the users, and the items follow. The edges are the training interactions, each of them
     in both directions: :obj:`torch.cat([edge_index, edge_index.flip(0)], dim=1)`. The transform also accepts one direction. The
-    model checks its edges once for each :class:`~pyg_topomask.graph.Graph`, but not under ``torch.compile``.
+    model checks its edges once for each :class:`~pyg_topomask.graphs.Graph`, but not under ``torch.compile``.
 
     Args:
         num_users (int): The number of users.
@@ -127,7 +127,7 @@ class MGFormer(torch.nn.Module):
 
         Args:
             graph (Graph or torch_geometric.data.Data): The interactions. A reused
-                :class:`~pyg_topomask.graph.Graph` checks the edges and counts degrees only once.
+                :class:`~pyg_topomask.graphs.Graph` checks the edges and counts degrees only once.
             nodes (torch.Tensor, optional): Return only the embeddings of these nodes, as one tensor :obj:`[n, F]`, such as
                 the nodes of a batch of interactions, :obj:`torch.cat([users, num_users + items])`. With a low-rank mask, the
                 last layer then computes only their queries. (default: :obj:`None`)

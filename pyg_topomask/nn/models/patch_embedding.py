@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.checks import check_size, is_whole
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.input_checks import check_dtype
+from pyg_topomask.utils.checks import check_size, is_whole
 
 
 class PatchEmbedding(torch.nn.Module):

@@ -9,12 +9,12 @@ import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
 
-from pyg_topomask.checks import check_size
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.nn.input_checks import check_dtype
 from pyg_topomask.nn.models.grid_encoder import GridEncoder, LayerMask
 from pyg_topomask.nn.models.patch_embedding import PatchEmbedding
+from pyg_topomask.utils.checks import check_size
 
 
 class ViViT(torch.nn.Module):

@@ -6,11 +6,11 @@ import math
 
 import torch
 
-from pyg_topomask.capabilities import Blocks
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.operators import MaskOperator
-from pyg_topomask.ops.numba_backend import uses_numba
-from pyg_topomask.ops.sparse_matmul import SparseStructure
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Blocks
+from pyg_topomask.operators.sparse_matmul import SparseStructure
 
 ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive
-from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.routes.plain import attend_at
-from pyg_topomask.ops.sparse_matmul import multiply, sample, sddmm, spmm
-from pyg_topomask.sparse_pattern import SparsePattern
 
 # Rows that are computed at a time.
 _ROWS = 2**15
@@ -21,7 +21,7 @@ _ROWS = 2**15
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_entries import forward
+        from pyg_topomask.machine.entries import forward
 
         return forward(SparsePattern(*constants), q, k, v, mask)
     rowptr, col, *_ = constants
@@ -56,7 +56,7 @@ def _backward(
     pattern = SparsePattern(*constants)
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_entries import backward
+        from pyg_topomask.machine.entries import backward
 
         return backward(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))
     grad_q, grad_k, grad_v = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)

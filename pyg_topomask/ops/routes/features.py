@@ -8,11 +8,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.operators.structures import replaced, structure_from_key
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
-from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.routes.plain import outputs_of_sums
-from pyg_topomask.structures import replaced, structure_from_key
 
 # Numbers in the block of mask inputs that is held at a time.
 _BLOCK = 2**21

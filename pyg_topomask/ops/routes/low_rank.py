@@ -9,8 +9,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import keep_inputs
 from pyg_topomask.ops.normalize import known_positive, quotient, with_ones
+from pyg_topomask.utils.functorch import keep_inputs
 
 # Nodes of a block in sums over all nodes. The rounding errors of one long sum would add up.
 BLOCK = 4096

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.segments import Segments, groups_of_constants
+from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
-from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.routes.low_rank import weigh
 from pyg_topomask.ops.routes.plain import outputs_of_sums
-from pyg_topomask.segments import Segments, groups_of_constants
 
 # Numbers in the sums that are held at a time: those of many small graphs are more than their queries and values.
 _SUMS = 2**22
@@ -28,7 +28,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     # Without factors the mask is one of ones.
     positive = known_positive(q, k, *tensors)
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_low_rank import forward
+        from pyg_topomask.machine.low_rank import forward
 
         total, size = forward(constants[0], q, k, v, tensors, not positive)
         inverse = inverse_weight(total[..., -1], total[..., -1] if positive else size)
@@ -73,7 +73,7 @@ def _backward(
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_low_rank import backward
+        from pyg_topomask.machine.low_rank import backward
 
         grads_of_all = backward(constants[0], q, k, v, tensors, upstream)
         return [*grads_of_all[:3], *(grads_of_all[3 + index] for index in learnable)]

@@ -5,12 +5,12 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.functorch import outside_transforms
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs
 from pyg_topomask.ops.normalize import quotient_unless, with_ones
-from pyg_topomask.ops.sparse_matmul import sddmm, spmm
-from pyg_topomask.segments import Segments
-from pyg_topomask.sparse_pattern import SparsePattern
+from pyg_topomask.utils.functorch import outside_transforms
 
 
 def outputs_of_sums(total: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:

@@ -8,11 +8,11 @@ from itertools import pairwise
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
-from pyg_topomask.ops.numba_backend import uses_numba
 from pyg_topomask.ops.routes.plain import all_pairs, attend_at
-from pyg_topomask.segments import Segments
 
 # Scores of all heads that are computed at a time: few enough for the cache of a core.
 _TILE = 2**18
@@ -37,7 +37,7 @@ def _tiles(ptr: Tensor, terms: Tensor, heads: int) -> Iterator[tuple[slice, slic
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_blocks import forward
+        from pyg_topomask.machine.blocks import forward
 
         sums, *weights = forward(ptr, q, k, v, coefficients, terms)
         inverse = inverse_weight(*weights)
@@ -61,7 +61,7 @@ def _backward(
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
     if uses_numba(q.device):
-        from pyg_topomask.ops.compiled_blocks import backward
+        from pyg_topomask.machine.blocks import backward
 
         return backward(ptr, q, k, v, coefficients, terms, upstream, bool(learnable))
     query, key, value, gradient = (x.transpose(0, 1) for x in (q, k, with_ones(v), upstream))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.graphs.segments import by_width
+from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.ops.topk.select import select_top
-from pyg_topomask.segments import by_width
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
@@ -25,7 +25,7 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
         best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """
     if uses_numba(q.device):
-        from pyg_topomask.ops.topk.compiled import search as compiled_search
+        from pyg_topomask.machine.topk import search as compiled_search
 
         compiled_search(q, k, first, count, best)
         return

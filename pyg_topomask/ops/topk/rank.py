@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.segments import by_width
 from pyg_topomask.ops.topk.select import select_in_order
-from pyg_topomask.segments import by_width
 
 # The number of extra candidates, which reduces the number of uncertain rows.
 EXTRA = 4

@@ -13,13 +13,13 @@ import pyg_topomask.ops.topk.dense as dense
 import pyg_topomask.ops.topk.faiss as faiss
 import pyg_topomask.ops.topk.kd_tree as kd_tree
 import pyg_topomask.ops.topk.keops as keops
-from pyg_topomask.checks import INTEGERS, check_choice, check_whole
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.functorch import transformable, unwrapped
-from pyg_topomask.ops.numba_backend import uses_numba
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
-from pyg_topomask.segments import Segments
+from pyg_topomask.utils.checks import INTEGERS, check_choice, check_whole
+from pyg_topomask.utils.functorch import transformable, unwrapped
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
 

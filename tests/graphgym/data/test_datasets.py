@@ -13,7 +13,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import NormalizeFeatures
 from yacs.config import CfgNode
 
-from pyg_topomask.datasets import DigitsGrid
+from pyg_topomask.apps.datasets import DigitsGrid
 from pyg_topomask.graphgym.data import pyg_datasets
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.loaders import EpochSampler, create_loaders

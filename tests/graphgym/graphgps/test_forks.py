@@ -14,9 +14,9 @@ from torch_geometric.data import Batch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook, MultiLayerHook, SingleLayerHook
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
+from pyg_topomask.graphs.graph import Graph
 
 #: Warnings of GraphGPS itself, which was written for older versions of everything.
 pytestmark = pytest.mark.filterwarnings('ignore')

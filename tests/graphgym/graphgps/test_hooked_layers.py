@@ -20,10 +20,10 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg, set_cfg
 from yacs.config import CfgNode
 
-from pyg_topomask.graph import Graph
 from pyg_topomask.graphgym.graphgps.hook import hook_graphgps
 from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
+from pyg_topomask.graphs.graph import Graph
 
 LOCAL = ['None', 'GCN', 'GIN', 'GENConv', 'GINE', 'GAT', 'PNA', 'CustomGatedGCN']
 

@@ -13,8 +13,8 @@ from graphgps_layers import CHECKOUTS, STANDIN
 
 import pyg_topomask.graphgym
 from pyg_topomask.__main__ import main
-from pyg_topomask.configs import find_config
-from pyg_topomask.launch import with_config
+from pyg_topomask.graphgym.graphgps.launch import with_config
+from pyg_topomask.utils.configs import find_config
 
 CONFIG = """
 dataset: {format: random, name: paths, task: graph, task_type: classification, dir: data, node_encoder: True,
@@ -118,7 +118,7 @@ def test_two_processes_of_lightning_are_one(checkout: str, tmp_path: Path) -> No
     data, config = tmp_path / 'data', tmp_path / 'config.yaml'
     config.write_text(CONFIG)
     if checkout != 'standin':
-        config = ROOT / 'pyg_topomask' / 'configs' / 'graphgps' / 'enzymes.yaml'
+        config = ROOT / 'graphgps_configs' / 'graphgps' / 'enzymes.yaml'
         raw = Path(os.environ.get('GRAPHGPS_DATA', CHECKOUTS[checkout] / 'datasets'))
         if not (raw / 'TUDataset' / 'ENZYMES' / 'raw').is_dir():
             pytest.skip(f'{raw} has no TUDataset/ENZYMES')

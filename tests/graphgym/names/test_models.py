@@ -13,19 +13,19 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import network_dict
 
-from pyg_topomask.datasets import ClothRollouts
-from pyg_topomask.datasets.images import load_images
-from pyg_topomask.datasets.moving_digits import moving_digits
-from pyg_topomask.graph import Graph
-from pyg_topomask.graphgym import train
+from pyg_topomask.apps.datasets import ClothRollouts
+from pyg_topomask.apps.datasets.images import load_images
+from pyg_topomask.apps.datasets.moving_digits import moving_digits
+from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.configured_attention import GPS_MODELS
 from pyg_topomask.graphgym.names.masks import MASKS
 from pyg_topomask.graphgym.names.models import MODELS
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks
 
-CONFIGS = {name: Path(__file__).parents[3] / 'pyg_topomask' / 'configs' / 'models' / f'{name}.yaml' for name in MODELS}
+CONFIGS = {name: Path(__file__).parents[3] / 'graphgps_configs' / 'models' / f'{name}.yaml' for name in MODELS}
 #: Makes the data of each configuration small enough for a test.
 SMALL = {
     'TopologicalViT': (),

@@ -13,11 +13,11 @@ from torch_geometric.graphgym.register import network_dict
 from torch_geometric.transforms import ToSparseTensor
 from yacs.config import CfgNode
 
+from pyg_topomask.apps.train.optim import create_optimizer
 from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.networks import TopoGPSModel, build_head
-from pyg_topomask.graphgym.run.optim import create_optimizer
 from pyg_topomask.walks.walk import sample_ensembles
 
 

@@ -1,0 +1,4 @@
+r"""Programs on top of the library: training, inspection, pictures, data sets, recommendation, kernels.
+
+The core never imports them.
+"""

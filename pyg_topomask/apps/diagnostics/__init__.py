@@ -1,0 +1,43 @@
+r"""Diagnostics of graph random features (theoretical bounds and measured errors), of the receptive field of masks, of spanning
+forests, and of attention."""
+
+from pyg_topomask.apps.diagnostics.attention import (
+    attention_degrees,
+    cumulative_attention,
+    cumulative_full_attention,
+    distance_to_full_attention,
+)
+from pyg_topomask.apps.diagnostics.attention_rows import attention_rows
+from pyg_topomask.apps.diagnostics.bounds import (
+    deviation_bound,
+    guaranteed_deviation,
+    load_constant,
+    sparsity_bound,
+    suggest_num_walks,
+)
+from pyg_topomask.apps.diagnostics.color_refinement import color_refinement, wl_equivalent
+from pyg_topomask.apps.diagnostics.hops import weight_by_hops
+from pyg_topomask.apps.diagnostics.mask_rows import mask_rows
+from pyg_topomask.apps.diagnostics.measured import compare_rows, mask_error, measured_entries
+from pyg_topomask.apps.diagnostics.stretch import edge_stretch
+
+__all__ = [
+    'attention_degrees',
+    'attention_rows',
+    'color_refinement',
+    'compare_rows',
+    'cumulative_attention',
+    'cumulative_full_attention',
+    'deviation_bound',
+    'distance_to_full_attention',
+    'edge_stretch',
+    'guaranteed_deviation',
+    'load_constant',
+    'mask_error',
+    'mask_rows',
+    'measured_entries',
+    'sparsity_bound',
+    'suggest_num_walks',
+    'weight_by_hops',
+    'wl_equivalent',
+]

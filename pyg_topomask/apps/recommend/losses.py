@@ -1,0 +1,143 @@
+r"""The alignment and uniformity of the embeddings of users and items."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+from torch.autograd.function import once_differentiable
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import check_above_zero, check_not_negative
+
+
+def alignment(x: Tensor, y: Tensor) -> Tensor:
+    r"""The mean squared distance of pairs on the unit sphere, from `"Understanding Contrastive Representation Learning through
+    Alignment and Uniformity on the Hypersphere" <https://arxiv.org/abs/2005.10242>`_:
+
+    .. math::
+        \frac{1}{n} \sum_i \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{y}_i}{\|\mathbf{y}_i\|} \right\|^2
+
+    Args:
+        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`, which need not be normalized.
+        y (torch.Tensor): The paired embeddings, of the same shape.
+
+    Raises:
+        ValueError: If the shapes differ.
+
+    Example:
+        >>> float(alignment(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
+        2.0
+    """
+    if x.shape != y.shape:
+        raise ArgumentError('y', f'shape {list(y.shape)}', f'that of x, {list(x.shape)}')
+    if x.size(0) == 0:
+        return _unit(x).sum() + _unit(y).sum()
+    return (_unit(x) - _unit(y)).square().sum(-1).mean()
+
+
+def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
+    r"""The nonuniformity of points on the unit sphere, over all pairs of different rows, from the same paper as
+    :func:`alignment`:
+
+    .. math::
+        \log \frac{1}{n (n - 1)} \sum_{i \neq j}
+        \exp\left(-t \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{x}_j}{\|\mathbf{x}_j\|} \right\|^2\right)
+
+    The result is :obj:`0` for fewer than two rows.
+
+    Args:
+        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`, which need not be normalized.
+        t (float, optional): The factor in the exponent: :obj:`2` in DirectAU, :obj:`1` in MGFormer's Eq. 13.
+            (default: :obj:`2.0`)
+
+    Raises:
+        ValueError: If :obj:`t` is not a finite number above 0.
+
+    Example:
+        >>> float(uniformity(torch.eye(2), t=1.0))
+        -2.0
+    """
+    check_above_zero(t=t)
+    x, n = _unit(x), x.size(0)
+    if n < 2:
+        return 0.0 * x.sum()
+    return _LogMeanKernel.apply(x, t)
+
+
+class _LogMeanKernel(torch.autograd.Function):
+    r"""The logarithm of the mean of a Gaussian kernel over all pairs of different rows. Both passes share one :obj:`[n, n]`
+    matrix, because the gradient needs the kernel itself. Plain operations would keep three.
+    """
+
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, t: float) -> Tensor:
+        with torch.autocast(x.device.type, enabled=False):
+            norm = x.square().sum(-1)
+            kernel = torch.addmm(norm[:, None] + norm, x, x.t(), beta=-t, alpha=2 * t).fill_diagonal_(-math.inf)
+            largest = kernel.max()
+            kernel.sub_(largest).exp_()
+            rows = kernel.sum(1)
+        ctx.save_for_backward(x, kernel, rows)
+        ctx.t = t
+        return largest + rows.sum().log() - math.log(x.size(0) * (x.size(0) - 1))
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor, None]:
+        x, kernel, rows = ctx.saved_tensors
+        with torch.autocast(x.device.type, enabled=False):
+            return grad * 4 * ctx.t / rows.sum() * (kernel @ x - rows[:, None] * x), None
+
+
+class DirectAULoss(torch.nn.Module):
+    r"""Alignment and uniformity of users and items, from `"Towards Representation Alignment and Uniformity in Collaborative
+    Filtering" <https://arxiv.org/abs/2206.12811>`_ and, with :obj:`t=1.0` and :obj:`average=False`, `"Masked Graph
+    Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 13, of normalized embeddings):
+
+    .. math::
+        \mathcal{L} = \mathcal{L}_\mathrm{align} + \lambda \, \mathcal{L}_\mathrm{uniform}
+
+    Args:
+        weight (float, optional): :math:`\lambda`. (default: :obj:`1.0`)
+        t (float, optional): The factor in the exponent of :func:`uniformity`. (default: :obj:`2.0`)
+        average (bool, optional): If set to :obj:`True`, :math:`\mathcal{L}_\mathrm{uniform}` is the mean of the terms of
+            users and items, as in DirectAU's code. Otherwise it is their sum, as in Eq. 13. (default: :obj:`True`)
+
+    Raises:
+        ValueError: If :obj:`weight` is not a finite number of at least 0, or :obj:`t` is not a finite number above 0.
+
+    Example:
+        >>> loss = DirectAULoss(weight=0.5)
+        >>> loss(torch.randn(8, 4), torch.randn(8, 4)).shape
+        torch.Size([])
+    """
+
+    def __init__(self, weight: float = 1.0, t: float = 2.0, average: bool = True) -> None:
+        super().__init__()
+        check_not_negative(weight=weight)
+        check_above_zero(t=t)
+        self.weight = weight
+        self.t = t
+        self.average = average
+
+    def forward(self, users: Tensor, items: Tensor) -> Tensor:
+        r"""Returns the loss of positive pairs.
+
+        Args:
+            users (torch.Tensor): The embeddings of users, of shape :obj:`[n, d]`.
+            items (torch.Tensor): The embeddings of their items, of the same shape.
+        """
+        uniform = uniformity(users, self.t) + uniformity(items, self.t)
+        return alignment(users, items) + self.weight * (uniform / 2 if self.average else uniform)
+
+    def extra_repr(self) -> str:
+        return f'weight={self.weight}, t={self.t}, average={self.average}'
+
+
+def _unit(x: Tensor) -> Tensor:
+    # Squares of small numbers underflow in half precision.
+    return F.normalize(x.float() if x.dtype in (torch.float16, torch.bfloat16) else x, dim=-1)

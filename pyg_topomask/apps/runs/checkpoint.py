@@ -1,0 +1,106 @@
+r"""Checkpoints, with all state that an identical continuation needs."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Collection
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import yaml  # type: ignore[import-untyped]
+
+from pyg_topomask.utils.files import load_tensors, save_tensors
+
+SCHEMA_VERSION = 4
+
+
+def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
+    r"""Saves a checkpoint, stamped with the version of its schema.
+
+    Args:
+        path (Path): The file.
+        state (dict): Tensors, numbers, strings and containers of them.
+    """
+    save_tensors(path, {'schema_version': SCHEMA_VERSION, **state})
+
+
+def load_checkpoint(path: Path) -> dict[str, Any]:
+    r"""Loads a checkpoint onto the CPU.
+
+    Args:
+        path (Path): The file.
+
+    Raises:
+        ValueError: If the file is no checkpoint, a bit of it has changed, or it has another schema.
+    """
+    try:
+        state = load_tensors(path)
+    except ValueError as error:
+        raise ValueError(f'{path} is no checkpoint of pyg_topomask, or is damaged: {error}') from error
+    version = state.get('schema_version') if isinstance(state, dict) else None
+    if version != SCHEMA_VERSION:
+        raise ValueError(f'{path} has checkpoint schema_version {version!r}; this version reads {SCHEMA_VERSION}')
+    return dict(state)
+
+
+def rng_state() -> dict[str, Any]:
+    r"""Returns the states of the random number generators of Python, NumPy and PyTorch."""
+    # NumPy's global generator is legacy, but many datasets and transforms use it.
+    _, keys, position, has_gauss, gauss = np.random.get_state()  # noqa: NPY002
+    return {
+        'python': random.getstate(),
+        'numpy': (torch.from_numpy(np.asarray(keys).astype(np.int64)), int(position), int(has_gauss), float(gauss)),
+        'torch': torch.get_rng_state(),
+        'cuda': torch.cuda.get_rng_state_all() if torch.cuda.is_available() else [],
+    }
+
+
+def set_rng_state(state: dict[str, Any]) -> None:
+    r"""Restores the states returned by :func:`rng_state`.
+
+    Args:
+        state (dict): The states.
+    """
+    version, internal, gauss = state['python']
+    random.setstate((version, tuple(internal), gauss))
+    keys, *rest = state['numpy']
+    np.random.set_state(('MT19937', keys.numpy().astype(np.uint32), *rest))  # noqa: NPY002
+    torch.set_rng_state(state['torch'])
+    # A run saved elsewhere may have had a different number of devices.
+    if state['cuda'] and len(state['cuda']) == torch.cuda.device_count():
+        torch.cuda.set_rng_state_all(state['cuda'])
+
+
+def differences(saved: str, current: str, free: Collection[str] = ()) -> dict[str, str]:
+    r"""Describes the differences between two configurations in YAML, by option.
+
+    Args:
+        saved (str): The configuration of a checkpoint.
+        current (str): The configuration to compare it with.
+        free (collection of str, optional): Options, or groups of options, that may differ. (default: :obj:`()`)
+
+    Example:
+        >>> differences('{seed: 0, out: {dir: a}, size: 2}', '{seed: 1, out: {dir: b}, size: 2}', free=['out'])
+        {'seed': 'seed was 0 and is 1'}
+    """
+    before, after = _options(yaml.safe_load(saved), free), _options(yaml.safe_load(current), free)
+    return {
+        key: f'{key} was {before.get(key)!r} and is {after.get(key)!r}'
+        for key in sorted(before.keys() | after.keys())
+        if before.get(key) != after.get(key)
+    }
+
+
+def _options(node: Any, free: Collection[str], path: str = '') -> dict[str, Any]:
+    r"""Returns the values of all options below a node by their paths."""
+    if path and path in free:
+        return {}
+    if not isinstance(node, dict):
+        return {path: node} if path else {}
+    return {
+        option: value
+        for key, child in node.items()
+        for option, value in _options(child, free, f'{path}.{key}' if path else key).items()
+    }

@@ -1,0 +1,253 @@
+r"""A training run: its folder, its epochs, and the checkpoints to resume it from."""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from pyg_topomask.apps.runs.best import BEST, LAST, load_best, not_the_best
+from pyg_topomask.apps.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
+from pyg_topomask.apps.runs.devices import gather, rank
+from pyg_topomask.apps.runs.folder import check_writable, clear_run, locked
+from pyg_topomask.apps.runs.tables import write_csv
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.files import remove_unfinished, write_atomically
+
+#: One epoch: numbers by the name of the column.
+Row = dict[str, float]
+
+#: The file that only finished runs have.
+RESULT = 'result.json'
+
+#: What every run writes. :obj:`last.pt` stands before the others, because a run without it cannot be resumed.
+FILES = (RESULT, LAST, 'config.yaml', 'metrics.csv', BEST)
+
+
+@dataclass(eq=False)
+class Run:
+    r"""A training run in a folder. It may be killed at any moment, and a resumed run gives the same numbers as an uninterrupted
+    run.
+
+    The folder contains the configuration (:obj:`config.yaml`), one row per epoch (:obj:`metrics.csv`), the checkpoint to
+    resume from (:obj:`checkpoints/last.pt`), and the model of the best epoch (:obj:`checkpoints/best.pt`). At the end, it also
+    contains the metrics of this model (:obj:`result.json`). A runner calls
+
+    .. code-block:: python
+
+        checkpoint = run.load(resume)
+        with run.open(checkpoint):
+            ...  # restore model, optimizer and random numbers from the checkpoint
+            for epoch in range(len(run.history), num_epochs):
+                run.history.append({'epoch': epoch, ...})
+                run.save({'model': model.state_dict()}, optimizer=optimizer.state_dict())
+            model.load_state_dict(run.load_best()['model'])
+            run.finish(test(model), num_parameters)
+
+    Lightning's :obj:`ModelCheckpoint` is not sufficient, because it does not store the states of random number generators.
+
+    Args:
+        folder (Path): The folder.
+        config (str): The configuration in YAML.
+        metric (str): The column of the metric that selects the best epoch.
+        maximize (bool, optional): Whether larger values of the metric are better. (default: :obj:`True`)
+        free (collection of str, optional): The options, or groups of options, that a run which replaces or resumes this one may
+            change. (default: :obj:`()`)
+        length (str, optional): The option of the number of epochs, which only a resumed run may change. (default: :obj:`""`)
+        files (sequence of str, optional): Patterns of additional files that the runner writes. (default: :obj:`()`)
+    """
+
+    folder: Path
+    config: str
+    metric: str
+    maximize: bool = True
+    free: Collection[str] = ()
+    length: str = ''
+    files: Sequence[str] = ()
+    history: list[Row] = field(default_factory=list, init=False)
+    _loaded: list[object] | None = field(default=None, init=False)
+
+    @property
+    def last_file(self) -> Path:
+        r"""The checkpoint to resume from."""
+        return self.folder / LAST
+
+    @property
+    def best_file(self) -> Path:
+        r"""The checkpoint of the best epoch."""
+        return self.folder / BEST
+
+    @property
+    def best(self) -> Row | None:
+        r"""The first epoch with the best metric, or :obj:`None` before the first validation."""
+        validated = [row for row in self.history if self.metric in row]
+        sign = 1 if self.maximize else -1
+
+        def quality(row: Row) -> float:
+            return -math.inf if math.isnan(row[self.metric]) else sign * row[self.metric]
+
+        return max(validated, key=quality, default=None)
+
+    def load(self, resume: bool) -> dict[str, Any] | None:
+        r"""Returns the checkpoint to resume from, or :obj:`None` to start anew. It changes nothing.
+
+        Args:
+            resume (bool): Whether to resume. If not, :meth:`open` replaces an earlier run of the same configuration.
+
+        Raises:
+            ValueError: If the folder has a run with another configuration, lacks the model of the best epoch of the run to
+                resume, or cannot be written to.
+        """
+        if rank() == 0:
+            check_writable(self.folder)
+        self._loaded = self._contents()
+        checkpoint = None
+        try:
+            checkpoint = load_checkpoint(self.last_file)
+        except FileNotFoundError:
+            if resume and rank() == 0:
+                print(f'no checkpoint in {self.folder}: starting with the first epoch', file=sys.stderr)
+        except ValueError:
+            if resume:
+                raise
+        free = (*self.free, self.length) if resume else self.free
+        config = self._earlier_config() if checkpoint is None else checkpoint['config']
+        changed = '' if config is None else '; '.join(differences(config, self.config, free).values())
+        if changed and resume and checkpoint is not None:
+            raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
+        if changed:
+            tag = 'name_tag or ' if 'name_tag:' in self.config else ''
+            raise ArgumentError(
+                'out',
+                f'{self.folder}, which has a run of another configuration: {changed}',
+                'folders without one',
+                f'give another {tag}--out, or remove that folder',
+            )
+        if not resume or checkpoint is None:
+            return None
+        load_best(self.folder, self.config, free)  # of this epoch, or of one that a killed run repeats
+        return checkpoint
+
+    def check_length(self, checkpoint: dict[str, Any] | None, epochs: int) -> None:
+        r"""Raises a :class:`ValueError` if a run has more epochs than it is to be resumed to."""
+        if checkpoint is not None and len(checkpoint['history']) > epochs:
+            number = len(checkpoint['history'])
+            raise ArgumentError(self.length, epochs, f'{number}, the epochs that the run has, and more')
+
+    @contextmanager
+    def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:
+        r"""A context in which no other run writes to the folder. All processes of a run enter it, and process 0 writes.
+
+        Args:
+            checkpoint (dict, optional): The checkpoint to continue from, as :meth:`load` returned it. Without one, a
+                previous run in the folder is removed. (default: :obj:`None`)
+
+        Raises:
+            ValueError: If another run has the folder open, or has written to it since :meth:`load`.
+        """
+        self.history = [] if checkpoint is None else checkpoint['history']
+        if rank() > 0:
+            yield
+            return
+        with locked(self.folder):
+            if self._loaded not in (None, self._contents()):
+                raise ArgumentError(
+                    'out', f'{self.folder}, where another run has just trained', 'folders without one', 'give another --out'
+                )
+            remove_unfinished(self.folder)
+            if checkpoint is None:
+                clear_run(self.folder, (*FILES, *self.files))
+            (self.folder / RESULT).unlink(missing_ok=True)
+            self.last_file.parent.mkdir(exist_ok=True)
+            self._write_metrics()
+            write_atomically(self.folder / 'config.yaml', self.config.encode())
+            yield
+
+    def save(self, kept: dict[str, Any], **state: Any) -> None:
+        r"""Writes :obj:`metrics.csv`, the best model if the last epoch is the best one, and the checkpoint to resume from. All
+        processes call this; process 0 writes.
+
+        Both checkpoints hold what :obj:`kept` holds, the configuration (:obj:`config`) and the row of the best epoch
+        (:obj:`best`). The one to resume from also holds :obj:`state`, the :obj:`history`, and the states of the random number
+        generators of all processes (:obj:`rng`).
+
+        Args:
+            kept (dict): What is needed to use the model, such as its weights.
+            **state (optional): What is needed to continue, such as the state of the optimizer.
+        """
+        states = gather(rng_state())
+        if rank() > 0:
+            return
+        best = self.best
+        kept = {**kept, 'config': self.config, 'best': best}
+        self._write_metrics()
+        if best is not None and best is self.history[-1]:
+            save_checkpoint(self.best_file, kept)
+        # Last, because a resumed run continues after the epochs of this file.
+        save_checkpoint(self.last_file, {**kept, **state, 'history': self.history, 'rng': states})
+
+    def load_best(self) -> dict[str, Any]:
+        r"""Returns the checkpoint of the best epoch, or of the last epoch if none was validated. All processes call this.
+
+        Raises:
+            ValueError: If the checkpoint is missing or damaged, or another run has replaced it: not every file system has
+                locks.
+        """
+        # The files hold the row of process 0; that of other processes has other seconds.
+        best = gather(self.best)[0]
+        checkpoint = load_best(self.folder, self.config, (*self.free, self.length))
+        if repr(checkpoint['best']) != repr(best):  # as text, in which NaN equals NaN
+            path = self.best_file if self.best_file.exists() else self.last_file
+            raise not_the_best(path, 'the model of another run')
+        return checkpoint
+
+    def finish(self, metrics: Row, parameters: int) -> dict[str, Any]:
+        r"""Writes :obj:`result.json`. All processes call this; process 0 writes.
+
+        Args:
+            metrics (dict): The metrics of the model of the best epoch, such as :obj:`test_accuracy`.
+            parameters (int): The number of parameters of the model.
+
+        Returns:
+            The metrics, the name of the one by which runs are compared (:obj:`metric`), and :obj:`parameters`, :obj:`epochs`,
+            :obj:`best_epoch` and :obj:`seconds_per_epoch`.
+        """
+        best = self.best
+        tested = self.metric.replace('val_', 'test_', 1)
+        result = {
+            'metric': tested if tested in metrics else self.metric,
+            **metrics,
+            'parameters': parameters,
+            'epochs': len(self.history),
+            'best_epoch': len(self.history) - 1 if best is None else int(best['epoch']),
+            'seconds_per_epoch': statistics.median(row['seconds'] for row in self.history),
+        }
+        if rank() == 0:
+            # JSON has no NaN, which metrics of nothing are, and no infinity.
+            infinite = {key for key, value in result.items() if isinstance(value, float) and not math.isfinite(value)}
+            finite = {key: None if key in infinite else value for key, value in result.items()}
+            write_atomically(self.folder / RESULT, (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
+        return result
+
+    def _contents(self) -> list[object]:
+        r"""What changes if another run writes to the folder: each write makes a new file."""
+        stats = [path.stat() if path.exists() else None for path in (self.last_file, self.folder / RESULT)]
+        return [None if stat is None else (stat.st_ino, stat.st_mtime_ns) for stat in stats]
+
+    def _earlier_config(self) -> str | None:
+        r"""Returns the configuration of a run without a checkpoint to resume from, if it has results."""
+        path = self.folder / 'config.yaml'
+        has_results = self.best_file.exists() or (self.folder / RESULT).exists()
+        return path.read_text(encoding='utf-8') if has_results and path.exists() else None
+
+    def _write_metrics(self) -> None:
+        # The whole file each time: which columns there are is certain only after the first validated epoch.
+        if self.history:
+            columns = list(dict.fromkeys(key for row in self.history for key in row))
+            write_csv(self.folder / 'metrics.csv', self.history, columns)

@@ -1,0 +1,146 @@
+r"""The metrics of an epoch, computed by GraphGym, and the metric that selects the best epoch."""
+
+from __future__ import annotations
+
+import json
+import warnings
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.logger import Logger, infer_task
+
+from pyg_topomask.apps.runs.devices import gather, rank
+from pyg_topomask.apps.runs.run import Row
+from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.utils.checks import check_choice
+from pyg_topomask.utils.files import write_atomically
+
+LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
+
+#: The default metrics of GraphGym, by task.
+METRICS = {
+    'classification_binary': ('accuracy', 'precision', 'recall', 'f1', 'auc'),
+    'classification_multi': ('accuracy',),
+    'regression': ('mae', 'mse', 'rmse'),
+}
+
+
+def metric_best() -> str:
+    r"""Returns the name of the metric that selects the best epoch, :obj:`cfg.metric_best`."""
+    return _automatic() if cfg.metric_best == 'auto' else str(cfg.metric_best)
+
+
+def _automatic() -> str:
+    return 'mae' if cfg.dataset.task_type == 'regression' else 'accuracy'
+
+
+def check_metric_best() -> None:
+    r"""Raises an error unless :obj:`cfg.metric_best` is a metric of the data with the sizes in :obj:`cfg.share`.
+
+    Raises:
+        ValueError: If it is not, or if :obj:`auto` selects a metric that :obj:`cfg.custom_metrics` lacks.
+    """
+    metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
+    known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
+    check_choice(known, metric_best=cfg.metric_best)
+
+
+def higher_is_better(metric: str) -> bool:
+    r"""Returns whether larger values of a metric are better.
+
+    Args:
+        metric (str): Its name.
+    """
+    return metric not in LOWER_IS_BETTER and cfg.metric_agg != 'argmin'
+
+
+class EpochMeter:
+    r"""Collects the predictions of all processes in one epoch on one split, and computes metrics with GraphGym's logger.
+
+    Args:
+        split (str): :obj:`"train"`, :obj:`"val"` or :obj:`"test"`.
+    """
+
+    def __init__(self, split: str) -> None:
+        try:
+            self.logger = Logger(split, infer_task())
+        except ImportError as error:
+            hint = 'install pyg_topomask with its extra [graphgym]'
+            raise ImportError(f'tensorboard_each_run: True needs tensorboardX: {hint}') from error
+        self._batches: list[dict[str, Any]] = []
+
+    def update(self, true: Tensor, pred: Tensor, loss: float, lr: float, seconds: float) -> None:
+        r"""Adds a batch.
+
+        Args:
+            true (torch.Tensor): The labels.
+            pred (torch.Tensor): The prediction scores.
+            loss (float): The mean loss.
+            lr (float): The learning rate.
+            seconds (float): The time of the batch.
+        """
+        scores = {'true': true.detach().cpu(), 'pred': pred.detach().cpu()}
+        self._batches.append({**scores, 'loss': loss, 'lr': lr, 'time_used': seconds})
+
+    def finish(self, epoch: int | None = None) -> Row:
+        r"""Returns the metrics of the collected predictions and clears them; empty without predictions. All processes must call
+        this.
+
+        Args:
+            epoch (int, optional): If given, the metrics are also written to GraphGym's :obj:`stats.json` and, with
+                :obj:`cfg.tensorboard_each_run`, to TensorBoard, under this epoch. (default: :obj:`None`)
+        """
+        batches = [batch for batches in gather(self._batches) for batch in batches]
+        self._batches = []
+        count = sum(batch['true'].shape[0] for batch in batches)
+        if count == 0:
+            return {}
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='.* is ill-defined')  # 0 if a class is never predicted
+            return self._row(batches, count, epoch)
+
+    def _row(self, batches: list[dict[str, Any]], count: int, epoch: int | None) -> Row:
+        logger = self.logger
+        logger.reset()
+        for batch in batches:
+            logger.update_stats(**batch, params=cfg.params)
+        if cfg.custom_metrics:
+            metrics = {
+                name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], logger.task_type)
+                for name in cfg.custom_metrics
+            }
+        else:
+            metrics = logger[logger.task_type]()
+        loss = sum(batch['loss'] * batch['true'].shape[0] for batch in batches) / count
+        metrics = {'loss': loss, **metrics}
+        row = {f'{logger.name}_{name}': float(value) for name, value in metrics.items()}
+        if epoch is not None and rank() == 0:
+            logger.write_epoch(epoch)
+        return row
+
+    def close(self) -> None:
+        r"""Closes the TensorBoard writer, if any."""
+        self.logger.close()
+
+
+def truncate_stats(path: Path, epochs: int) -> None:
+    r"""Removes lines from GraphGym's :obj:`stats.json` that a killed process wrote after the last checkpoint, and incomplete
+    lines.
+
+    Args:
+        path (Path): The file, which may be absent.
+        epochs (int): The number of epochs to keep.
+    """
+    if not path.exists():
+        return
+    kept = []
+    # An unfinished line.
+    for line in path.read_text(errors='replace').split('\n')[:-1]:
+        with suppress(ValueError, TypeError, KeyError):
+            if json.loads(line)['epoch'] < epochs:
+                kept.append(f'{line}\n')
+    write_atomically(path, ''.join(kept).encode())

@@ -1,0 +1,185 @@
+r"""The Lightning module of a run: optimization, metrics and checkpoints."""
+
+from __future__ import annotations
+
+import math
+import time
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+from torch.optim.lr_scheduler import ReduceLROnPlateau
+from torch_geometric import seed_everything
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.model_builder import GraphGymModule
+from torch_geometric.graphgym.utils.comp_budget import params_count
+from torch_geometric.graphgym.utils.epoch import is_eval_epoch
+
+from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.runs.checkpoint import set_rng_state
+from pyg_topomask.apps.runs.devices import gather, num_processes, rank
+from pyg_topomask.apps.runs.run import Row, Run
+from pyg_topomask.apps.train.metrics import EpochMeter
+from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
+from pyg_topomask.errors import warn
+from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.masks import StochasticRPEMask
+
+
+def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | StochasticRPEMask]:
+    r"""Returns the feature maps and masks of a network with random features."""
+    return [
+        module
+        for module in network.modules()
+        if isinstance(module, StochasticRPEMask)
+        or (isinstance(module, FeatureMap) and type(module).redraw is not FeatureMap.redraw)
+    ]
+
+
+class RunModule(GraphGymModule):
+    r"""A network of GraphGym that records its epochs in a run, and saves the run at the end of each epoch.
+
+    Each of several processes takes its part of every batch. Gradients and metrics cover all processes, and process 0 writes.
+
+    The network is :obj:`cfg.model.type`, for data with the sizes in :obj:`cfg.share`.
+    """
+
+    def __init__(self) -> None:
+        # GraphGym predicts one score for two classes.
+        binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
+        super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
+        cfg.params = params_count(self.model)
+
+    def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
+        r"""Sets the run that records the epochs.
+
+        Args:
+            run (Run): The run, which is open.
+            checkpoint (dict, optional): The checkpoint to continue from. (default: :obj:`None`)
+        """
+        self.run = run
+        self.meters = {split: EpochMeter(split) for split in SPLITS[: cfg.share.num_splits]}
+        self._checkpoint = checkpoint
+        self._epoch_start = self._batch_start = time.perf_counter()
+        if checkpoint is not None:
+            self.model.load_state_dict(checkpoint['model'])
+
+    def configure_optimizers(self) -> Any:
+        # Lightning does not step the schedule, because it steps some kinds before the checkpoint at the end of an epoch and
+        # others after it.
+        optimizer = create_optimizer(self.model.parameters())
+        self.scheduler = create_scheduler(optimizer)
+        return optimizer
+
+    def on_train_start(self) -> None:
+        checkpoint, self._checkpoint = self._checkpoint, None
+        states = [] if checkpoint is None else checkpoint['rng']
+        if rank() < len(states):
+            set_rng_state(states[rank()])
+        elif rank() > 0:
+            # All processes create equal models. From here on, dropout and walks differ between processes.
+            seed_everything(int(np.random.default_rng([cfg.seed, self.current_epoch, rank()]).integers(2**32)))
+        if checkpoint is None:
+            self.save()  # so that a run can resume during the first epoch too
+        else:
+            self._continue(checkpoint)
+
+    def _continue(self, checkpoint: dict[str, Any]) -> None:
+        r"""Restores the optimizer and the schedule after the epochs of a checkpoint."""
+        optimizer = self.trainer.optimizers[0]
+        first_rates = [group['lr'] for group in optimizer.param_groups]
+        optimizer.load_state_dict(checkpoint['optimizer'])
+        if isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.load_state_dict(checkpoint['scheduler'])
+            return
+        # Not from their states, because the length of the schedule may have changed.
+        for group, rate in zip(optimizer.param_groups, first_rates, strict=True):
+            group['lr'] = rate
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='Detected call of `lr_scheduler.step\\(\\)` before')
+            for _ in self.run.history:
+                self.scheduler.step()
+
+    def on_train_epoch_start(self) -> None:
+        period, epoch = cfg.topomask.redraw_period, self.current_epoch
+        # The first and the last epoch are validated too, as in GraphGym. Lightning itself validates only multiples.
+        self.trainer.check_val_every_n_epoch = 1 if is_eval_epoch(epoch) else epoch + 2
+        if period > 0 and epoch > 0 and epoch % period == 0:
+            # Drawn per epoch, equal in all processes and in resumed runs.
+            generator = torch.Generator().manual_seed(int(np.random.default_rng([cfg.seed, epoch]).integers(2**63)))
+            for module in modules_with_random_features(self.model):
+                module.redraw(generator)
+        self._epoch_start = self._batch_start = time.perf_counter()
+
+    def _lr(self) -> float:
+        return float(self.trainer.optimizers[0].param_groups[0]['lr']) if self.trainer.optimizers else 0.0
+
+    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, int]:
+        outputs = self._shared_step(batch, split)
+        loss: torch.Tensor = outputs['loss']
+        if outputs['true'].numel() == 0:  # a subgraph without a label of this split
+            loss = loss.nan_to_num()
+        seconds = time.perf_counter() - self._batch_start
+        self.meters[split].update(outputs['true'], outputs['pred_score'], loss.item(), self._lr(), seconds)
+        self._batch_start = time.perf_counter()
+        return loss, outputs['true'].shape[0]
+
+    def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
+        loss, count = self._step(batch, 'train')
+        losses, counts = zip(*gather((loss.item(), count)), strict=True)
+        # All processes see the losses of all processes, so that they stop together.
+        if not all(map(math.isfinite, losses)):
+            raise FloatingPointError(
+                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: {self._cause_of_nan()}'
+            )
+        # As in GraphGPS, gradients of accumulated batches add up. Lightning averages them.
+        loss = loss * int(cfg.optim.batch_accumulation)
+        # Gradients are averaged over the processes for any numbers of labels.
+        return loss if num_processes() == 1 else loss * (count * num_processes() / max(sum(counts), 1))
+
+    def _cause_of_nan(self) -> str:
+        # Not from the batch, in which the network has replaced features by its own.
+        stored = getattr(self.trainer.train_dataloader.dataset, '_data', {})
+        broken = [key for key, value in dict(stored).items() if torch.is_tensor(value) and not value.isfinite().all()]
+        if broken:
+            return f'the data hold NaN or infinite numbers in {", ".join(broken)}'
+        if all(bool(weight.isfinite().all()) for weight in self.model.parameters()):
+            return 'the data and the weights are finite, so this step overflowed (lower optim.base_lr), or the loss gives NaN'
+        return 'the weights became infinite in an earlier step: lower optim.base_lr, or set optim.clip_grad_norm: True'
+
+    def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:
+        self._step(batch, SPLITS[1 + dataloader_idx])
+
+    def finish_meters(self, epoch: int | None = None) -> Row:
+        r"""Returns the metrics of all splits since the last call.
+
+        Args:
+            epoch (int, optional): If given, log the metrics under this epoch. (default: :obj:`None`)
+        """
+        return {key: value for meter in self.meters.values() for key, value in meter.finish(epoch).items()}
+
+    def on_train_epoch_end(self) -> None:
+        lr, seconds = self._lr(), time.perf_counter() - self._epoch_start
+        metrics = self.finish_meters(self.current_epoch)
+        if 'train_loss' not in metrics:
+            warn('train_mask: no batch of an epoch has a training label, so this epoch trains nothing')
+        self.run.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
+        if not isinstance(self.scheduler, ReduceLROnPlateau):
+            self.scheduler.step()
+        else:  # every epoch, with the last validation, as in GraphGPS
+            self.scheduler.step(next(row['val_loss'] for row in reversed(self.run.history) if 'val_loss' in row))
+        self.save()
+
+    def on_fit_end(self) -> None:
+        for meter in self.meters.values():
+            meter.close()
+
+    def save(self) -> None:
+        r"""Saves the run with all state that an identical continuation needs. All processes must call this."""
+        self.run.save(
+            {'model': self.model.state_dict()},
+            optimizer=self.trainer.optimizers[0].state_dict(),
+            scheduler=self.scheduler.state_dict(),
+        )

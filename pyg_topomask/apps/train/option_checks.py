@@ -1,0 +1,142 @@
+r"""Checks of a configuration before data is loaded, and warnings about options that the runner does not read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import torch
+from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.apps.train.metrics import METRICS
+from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
+from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.graphgym.configuration import defaults, option
+from pyg_topomask.graphgym.data.datasets import FORMATS
+from pyg_topomask.graphgym.data.loaders import SAMPLERS
+from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
+from pyg_topomask.graphgym.names.configured_attention import gps_attention_kwargs
+from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.networks import split_layer_type
+from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole, is_whole
+
+FLOAT = torch.finfo(torch.float32).max
+#: The smallest numbers that options accept.
+MINIMA = {
+    'gnn.dim_inner': 1,
+    'gt.dim_hidden': 1,
+    'gt.layers': 1,
+    'gt.n_heads': 1,
+    'num_threads': 1,
+    'num_workers': 0,
+    'optim.batch_accumulation': 1,
+    'optim.max_epoch': 1,
+    'optim.num_warmup_epochs': 0,
+    'optim.schedule_patience': 0,
+    'seed': 0,
+    'topomask.redraw_period': 0,
+    'train.batch_size': 1,
+    'train.eval_period': 1,
+}
+#: The largest numbers that options accept, if not those of int32: larger ones need absurd memory.
+MAXIMA = {
+    'gnn.dim_inner': MAX_SIZE,
+    'gnn.layers_mp': MAX_SIZE,
+    'gt.dim_hidden': MAX_SIZE,
+    'gt.layers': MAX_SIZE,
+    'gt.n_heads': MAX_SIZE,
+    'num_threads': MAX_SIZE,
+    'num_workers': MAX_SIZE,
+    'share.num_splits': MAX_SIZE,
+    'topomask.num_workers': MAX_SIZE,
+}
+#: Names that GraphGym's network looks up.
+NAMES_OF_GNN = {
+    'dataset.edge_encoder_name': register.edge_encoder_dict,
+    'dataset.node_encoder_name': register.node_encoder_dict,
+    'gnn.act': register.act_dict,
+    'gnn.head': register.head_dict,
+    'gnn.layer_type': register.layer_dict,
+    'gnn.stage_type': register.stage_dict,
+}
+#: Options of GraphGym and GraphGPS that this runner does not read, and the behavior instead.
+UNREAD = {
+    **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_index', '_mode')},
+    'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
+    'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
+    'gnn.stage_type': 'TopoGPSModel has residual connections',
+    'gt.full_graph': 'which nodes attend to which is what the attention says',
+    'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
+    'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
+    'train.ckpt_period': 'checkpoints are written after every epoch',
+    'train.enable_ckpt': 'checkpoints are always written, for --resume',
+    'train.epoch_resume': '--resume continues after the last finished epoch',
+    'train.iter_per_epoch': 'an epoch is once over the data, but with saint samplers',
+    'train.mode': 'models are trained as by custom',
+    'train.skip_train_eval': 'metrics of training are those of its own forward passes',
+    'wandb.use': 'metrics are in metrics.csv and, with tensorboard_each_run, in TensorBoard',
+}
+
+
+def check_options() -> None:
+    r"""Checks the configuration before data is loaded."""
+    _check_numbers('', cfg)
+    check_probability(**{'gt.dropout': cfg.gt.dropout})
+    check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
+    if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
+        raise ArgumentError('optim.clip_grad_norm_value', cfg.optim.clip_grad_norm_value, 'numbers above 0')
+    check_choice(('argmax', 'argmin'), metric_agg=cfg.metric_agg)
+    check_choice(('batch', 'graph'), **{'topomask.shard': cfg.topomask.shard})
+    check_choice(SAMPLERS, **{path: option(path) for path in ('train.sampler', 'val.sampler')})
+    lookup('model.type', cfg.model.type, register.network_dict)
+    if cfg.model.type == 'TopoGPSModel':
+        _, attention = split_layer_type(cfg.gt.layer_type)
+        gps_attention_kwargs(attention, cfg.gt.dim_hidden, cfg.gt.n_heads, cfg.gt.attn_dropout)
+    if cfg.model.type == 'gnn':
+        for path, known in NAMES_OF_GNN.items():
+            if option(path.removesuffix('_name')):  # encoders are looked up only if enabled
+                lookup(path, option(path), known)
+    if cfg.gnn.head == 'graph':
+        lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
+    for name in cfg.custom_metrics:
+        lookup('custom_metrics', name, register.metric_dict)
+    if not cfg.custom_metrics:
+        lookup('dataset.task_type, without custom_metrics', cfg.dataset.task_type, {'classification': (), **METRICS})
+    create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
+
+
+def _check_numbers(path: str, value: Any) -> None:
+    r"""Raises an error for numbers that overflow int32 or float32, in all options. Seeds have 32 bits without a sign."""
+    if isinstance(value, Mapping):
+        for key, item in value.items():
+            _check_numbers(f'{path}.{key}' if path else str(key), item)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _check_numbers(path, item)
+    elif is_whole(value):
+        most = MAXIMA.get(path, 2**32 - 1 if path.rpartition('.')[2] == 'seed' else 2**31 - 1)
+        check_whole(MINIMA.get(path, -(2**31)), most, **{path: value})
+    elif isinstance(value, float) and math.isfinite(value) and abs(value) > FLOAT:
+        raise ArgumentError(path, value, f'numbers of at most {FLOAT:.3g}, the largest of float32')
+
+
+def warn_of_unread_options() -> None:
+    r"""Warns about options that differ from their defaults and that only GraphGPS reads."""
+    before = defaults()
+    for path, instead in UNREAD.items():
+        if option(path) != option(path, before) and not _is_read(path):
+            warn(f'{path}: got {option(path)!r}, which train does not read: {instead}')
+
+
+def _is_read(path: str) -> bool:
+    r"""Returns whether an option of :obj:`UNREAD` is read, or equals the actual behavior."""
+    if path.startswith('dataset.'):
+        # A user's own loader may read it.
+        return cfg.dataset.format not in FORMATS or (path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES)
+    if path.startswith('gnn.'):
+        return bool(cfg.model.type != 'TopoGPSModel')
+    if path == 'train.iter_per_epoch':
+        return any('saint' in group.sampler for group in (cfg.train, cfg.val))
+    return path == 'train.mode' and cfg.train.mode in ('custom', 'standard')

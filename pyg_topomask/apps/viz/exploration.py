@@ -1,0 +1,210 @@
+r"""What a page shows of masks on a graph: rows, errors and distances, computed here and only drawn there."""
+
+from __future__ import annotations
+
+import base64
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+import torch
+from scipy.sparse import csr_matrix, vstack
+from torch import Tensor
+
+from pyg_topomask.apps.diagnostics.bounds import load_constant, suggest_num_walks
+from pyg_topomask.apps.diagnostics.grf_rows import estimated_rows, exact_rows
+from pyg_topomask.apps.diagnostics.hops import attention_flow, hop_distances, shares_by_hops
+from pyg_topomask.apps.diagnostics.mask_rows import rows_of
+from pyg_topomask.apps.viz.layout import positions
+from pyg_topomask.apps.viz.neighborhood import neighborhood
+from pyg_topomask.apps.viz.variants import Variants, variants_of
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.operators.base import MaskOperator
+
+# The most numbers in the rows of a page, the most that are computed for them, and the most visits of an ensemble of walks.
+_NUMBERS = 2**21
+_COMPUTED = 2**30
+_VISITS = 2**23
+# Numbers in the rows that are computed at once.
+_AT_ONCE = 2**24
+# The largest distance that is told apart.
+_MAX_HOPS = 8
+# The error of the recommended walks, and the probability with which the guaranteed walks may miss it.
+_TARGET = 0.1
+_DELTA = 0.05
+
+
+@torch.no_grad()
+def explored(
+    masks: Mapping[str, Mask],
+    graph: Graph,
+    node: int | None,
+    num_walks: Sequence[int],
+    kernels: Sequence[str],
+    num_nodes: int,
+) -> dict[str, Any]:
+    r"""Returns the content of a page, as JSON can hold it.
+
+    Args:
+        masks (dict of str to Mask): The masks by name.
+        graph (Graph): The graphs.
+        node (int, optional): The node that is chosen at first.
+        num_walks (sequence of int): The numbers of walks to compare.
+        kernels (sequence of str): The kernels to compare.
+        num_nodes (int): The most nodes to show.
+    """
+    variants = {name: variants_of(mask, kernels, num_walks, _VISITS // max(graph.num_nodes, 1)) for name, mask in masks.items()}
+    size = sum(each.size for each in variants.values())
+    shown = max(1, min(num_nodes, math.isqrt(_NUMBERS // size), _COMPUTED // (size * max(graph.num_nodes, 1))))
+    near = neighborhood(graph, node, shown).to(graph.device)
+    index = int(graph.segments.index[near[0]])
+    whole = int(graph.segments.sizes[index]) <= shown
+    nodes = (graph.segments.index == index).nonzero().squeeze(1) if whole else near
+    distances = {
+        flow: hop_distances(graph, nodes, _MAX_HOPS, flow) for flow in sorted({attention_flow(mask) for mask in masks.values()})
+    }
+    return {
+        'chosen': nodes.tolist().index(int(near[0])),
+        'nodes': nodes.tolist(),
+        'graph': {
+            'index': index,
+            'graphs': graph.num_graphs,
+            'nodes': int(graph.segments.sizes[index]),
+            'edges': int((graph.segments.index[graph.edge_index[0].long()] == index).sum()),
+        },
+        'positions': positions(graph, nodes).round(decimals=6).tolist(),
+        **_edges(graph, nodes),
+        'distances': {flow: _array(hops[:, nodes]) for flow, hops in distances.items()},
+        'max_hops': _MAX_HOPS,
+        'target': _TARGET,
+        'masks': [
+            {'name': name, 'text': repr(mask)}
+            | _explored(variants[name], attention_flow(mask), graph, nodes, distances[attention_flow(mask)])
+            for name, mask in masks.items()
+        ],
+    }
+
+
+def _edges(graph: Graph, nodes: Tensor) -> dict[str, Any]:
+    r"""Returns the edges between the nodes that are shown, by their place among these, each pair once on undirected graphs."""
+    place = torch.full((graph.num_nodes,), -1, device=graph.device)
+    place[nodes] = torch.arange(nodes.numel(), device=graph.device)
+    ends = place[graph.edge_index.long()]
+    between = (ends >= 0).all(0) & (ends[0] != ends[1])
+    weight = graph.weight.detach().abs()[between].tolist()
+    pairs = dict(zip(map(tuple, ends[:, between].t().tolist()), weight, strict=True))
+    directed = any((j, i) not in pairs for i, j in pairs)
+    kept = {pair: weight for pair, weight in pairs.items() if directed or pair[0] < pair[1]}
+    weighted = len(set(kept.values())) > 1
+    return {'edges': [*kept], 'weights': [*kept.values()] if weighted else None, 'directed': directed}
+
+
+def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, distances: Tensor) -> dict[str, Any]:
+    r"""Returns the rows of a mask in all its variants, what share of each lies at which distance, and of estimates the errors.
+    Errors and shares are those of whole rows, also of the nodes that are not shown.
+    """
+    mask = variants.make(None).to(graph.device).eval()
+    if isinstance(mask, GRFMask) and variants.walks:
+        # Walks that a transform has stored would be the same for any number.
+        graph = Graph(graph.edge_index, graph.num_nodes, graph.edge_weight, graph.batch, graph.num_graphs)
+        walking = (cast('GRFMask', variants.make(number).to(graph.device).eval()) for number in variants.walks)
+        matrices = [exact_rows(mask, graph, nodes), *(estimated_rows(each, graph, nodes) for each in walking)]
+    else:
+        matrices = [_rows(mask(graph), nodes)]
+    # [1 + walks, series, hops, rows, ...]
+    sizes = len(matrices), len(variants.series), len(variants.hops)
+    heads = [matrix for each in matrices for matrix in each]
+    columns = nodes.cpu().numpy()
+    every = torch.from_numpy(np.stack([head[:, columns].toarray() for head in heads])).unflatten(0, sizes)
+    share = torch.stack([_shares(head, distances) for head in heads]).unflatten(0, sizes)
+    # Rows without weight have no shares.
+    weighty = (share[0].sum(3) > 0).sum(2).clamp(min=1)
+    means = share[0].sum(2) / weighty.unsqueeze(2)
+    content = {
+        'series': variants.series,
+        'heads': variants.heads,
+        'hops': variants.hops,
+        'walks': variants.walks,
+        'flow': flow,
+        'rows': _array(every),
+        'shares': _array(share),
+        'mean_shares': _array(means),
+        'reach': means[: variants.heads, -1].mean(0).tolist(),
+    }
+    if not isinstance(mask, GRFMask) or not variants.walks:
+        return content
+    deviations = [
+        matrices[0],
+        *([head - exact for head, exact in zip(each, matrices[0], strict=True)] for each in matrices[1:]),
+    ]
+    norms = [np.asarray(deviation.multiply(deviation).sum(1)).ravel() for each in deviations for deviation in each]
+    square = torch.from_numpy(np.stack(norms)).unflatten(0, sizes)
+    total = square.sum(3)
+    errors = (total[1:] / total[0]).sqrt()
+    return content | {
+        'own': variants.walks.index(mask.walk_settings.num_walks),
+        'row_errors': _array((square[1:] / square[0]).sqrt()),
+        'errors': _array(errors),
+        'enough': [[walks_for(curve, variants.walks) for curve in series] for series in errors.permute(1, 2, 0).tolist()],
+        'guaranteed': _guaranteed(mask, graph, every[0].abs().amax((2, 3))),
+    }
+
+
+def _rows(operator: MaskOperator, nodes: Tensor) -> list[csr_matrix]:
+    size = max(1, _AT_ONCE // (operator.heads * operator.segments.num_nodes))
+    blocks = [rows_of(operator, chosen).double().cpu().numpy() for chosen in nodes.split(size)]
+    return [vstack([csr_matrix(block[head]) for block in blocks], format='csr') for head in range(operator.heads)]
+
+
+def _shares(rows: csr_matrix, distances: Tensor) -> Tensor:
+    reached = np.unique(rows.indices)
+    return shares_by_hops(torch.from_numpy(rows[:, reached].toarray())[None], distances.cpu()[:, reached], _MAX_HOPS)[0]
+
+
+def walks_for(errors: Sequence[float], walks: Sequence[int]) -> int | None:
+    r"""Returns about how many walks bring an error down to 0.1: between the numbers of walks that were measured by a
+    straight line on logarithmic axes, beyond the largest by the root of the number of walks.
+
+    Args:
+        errors (sequence of float): The errors that were measured.
+        walks (sequence of int): For these numbers of walks, ascending.
+
+    Returns:
+        int or None: :obj:`None` if the error is not a number.
+
+    Example:
+        >>> walks_for([0.8, 0.4, 0.2], [1, 4, 16])
+        64
+    """
+    if not all(map(math.isfinite, errors)):
+        return None
+    below = next((place for place, error in enumerate(errors) if error <= _TARGET), None)
+    if below is None:
+        return math.ceil(walks[-1] * (errors[-1] / _TARGET) ** 2 - 1e-6)
+    if below == 0:
+        return walks[0]
+    ends = slice(below - 1, below + 1)
+    x, y = np.log(walks[ends]), np.log(np.maximum(errors[ends], 1e-12))
+    return math.ceil(math.exp(np.interp(-math.log(_TARGET), -y, x)) - 1e-6)
+
+
+def _guaranteed(mask: GRFMask, graph: Graph, largest: Tensor) -> list[list[int | None]] | None:
+    r"""Returns for each variant the walks for which Eq. 11 guarantees a deviation of at most a tenth of its largest entry."""
+    if mask.walk_settings.sampler != 'iid':
+        return None
+    constants = load_constant(mask, graph, walkwise=True).cpu().view_as(largest)
+    return [
+        [
+            suggest_num_walks(_TARGET * float(entry), _DELTA, c) if entry > 0 and bool((c**4 / entry**2).isfinite()) else None
+            for entry, c in pairs
+        ]
+        for pairs in torch.stack([largest.cpu(), constants], dim=2)
+    ]
+
+
+def _array(values: Tensor) -> dict[str, Any]:
+    r"""Returns a tensor as JSON can hold it: its shape, and its numbers in float32 as base64."""
+    numbers = values.detach().cpu().numpy().astype('<f4')
+    return {'shape': list(numbers.shape), 'data': base64.b64encode(numbers.tobytes()).decode()}

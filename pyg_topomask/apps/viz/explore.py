@@ -1,0 +1,136 @@
+r"""A page on which to look at masks."""
+
+from __future__ import annotations
+
+import html
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from importlib.util import find_spec
+from pathlib import Path
+
+from torch_geometric.data import Data
+
+from pyg_topomask.apps.viz.exploration import explored
+from pyg_topomask.apps.viz.variants import check_kernels
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks import Mask
+from pyg_topomask.utils.checks import check_whole
+from pyg_topomask.utils.files import new_file, write_atomically
+
+
+@dataclass(frozen=True, repr=False)
+class Page:
+    r"""A page in HTML, which a notebook displays.
+
+    Args:
+        html (str): The page, with all that it needs.
+    """
+
+    html: str
+
+    def save(self, path: str | Path) -> None:
+        r"""Writes the page to a file.
+
+        Args:
+            path (str or Path): The file.
+
+        Raises:
+            ValueError: If its folder does not exist, or it is no file.
+        """
+        write_atomically(new_file('path', path), self.html.encode())
+
+    def _repr_html_(self) -> str:
+        frame = 'width="100%" height="1100" style="border: 0" title="masks on a graph"'
+        return f'<iframe srcdoc="{html.escape(self.html)}" {frame}></iframe>'
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}({len(self.html)} characters of HTML; save(path) writes them)'
+
+
+def require_plotly() -> None:
+    r"""Raises an :class:`ImportError` that names the extra unless Plotly is installed."""
+    if find_spec('plotly') is None:
+        raise ImportError('pages need Plotly: install pyg_topomask with its extra [viz]')
+
+
+def explore(
+    mask: Mask | Mapping[str, Mask],
+    graph: Graph | Data,
+    node: int | None = None,
+    num_walks: Sequence[int] = (1, 4, 16, 64),
+    kernels: Sequence[str] = ('heat', 'heat:3', 'regularized_laplacian', 'random_walk'),
+    num_nodes: int = 128,
+    title: str = 'Masks on a graph',
+) -> Page:
+    r"""Creates a page that shows masks on a graph, for any browser. Click a node of the graph to select its row. The page shows
+
+    - the row of the selected node, as colors of the nodes and as a table: how much it attends to each node,
+    - how far the mask looks: the share of the row at each distance, see :func:`~pyg_topomask.apps.diagnostics.weight_by_hops`,
+    - for a :class:`~pyg_topomask.masks.GRFMask`, the exact row beside its estimate, and the relative error of the row,
+      :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2`,
+    - the joint error of all rows for each number of walks, and about how many walks reduce it to 10 %.
+
+    You choose the mask, its head and, if it is a power series, its kernel and its largest number of hops. All numbers are
+    computed in advance, on the whole graph. The page needs no network.
+
+    Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and otherwise by
+    the Kamada-Kawai layout. For a batch, the page shows the graph of :obj:`node`. For a large graph, it shows the nodes nearest
+    to :obj:`node`. The page has 5 to 16 megabytes.
+
+    Args:
+        mask (Mask or dict of str to Mask): The mask, or several masks by name.
+        graph (Graph or torch_geometric.data.Data): The graphs.
+        node (int, optional): The node that is selected at first. (default: :obj:`None`, one of the largest degree)
+        num_walks (sequence of int): The numbers of walks to compare, in addition to that of the mask. Numbers above
+            :math:`2^{23} / N`, and odd numbers for antithetic walkers, are left out. Walks are drawn with the seed of the mask,
+            even if the data stores walks. (default: :obj:`(1, 4, 16, 64)`)
+        kernels (sequence of str): The kernels to compare, see :func:`~pyg_topomask.masks.kernel_series`. A kernel is left out
+            if the hops of the mask omit more than a tenth of its series, or the normalization is not :obj:`"sym"`.
+            (default: :obj:`("heat", "heat:3", "regularized_laplacian", "random_walk")`)
+        num_nodes (int): The largest number of nodes to show. The page shows fewer nodes if it would otherwise contain more
+            than :math:`2^{21}` numbers, or take more than :math:`2^{30}` to compute. (default: :obj:`128`)
+        title (str): The title. (default: :obj:`"Masks on a graph"`)
+
+    Returns:
+        Page: The page. :obj:`save(path)` writes it, :obj:`html` is its text, and a notebook displays it.
+
+    Raises:
+        ImportError: If Plotly is not installed, or NetworkX for graphs without positions.
+        ValueError: If there is no mask, the graph has no nodes, or an argument is outside its range.
+
+    Example:
+        >>> import torch
+        >>> from pyg_topomask.masks import GRFMask
+        >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        >>> page = explore(GRFMask(), data, node=0)
+        >>> page.html[:15]  # page.save('mask.html') writes all of it
+        '<!DOCTYPE html>'
+    """
+    if not isinstance(mask, (Mask, Mapping)):
+        raise ArgumentError('mask', type(mask).__name__, 'a Mask, and masks by name in a dictionary')
+    masks = {type(mask).__name__: mask} if isinstance(mask, Mask) else dict(mask)
+    if not masks:
+        raise ArgumentError('mask', 'none', 'one or more')
+    for name, each in masks.items():
+        if not isinstance(each, Mask):
+            raise ArgumentError('mask', f'{type(each).__name__} by the name {name!r}', 'a Mask by each name')
+    for number in num_walks:
+        check_whole(1, num_walks=number)
+    check_whole(1, num_nodes=num_nodes)
+    check_kernels(kernels)
+    require_plotly()
+    from plotly.colors import diverging, make_colorscale, sequential
+    from plotly.offline import get_plotlyjs
+
+    # Both are perceptually uniform. Dark is large, and red is negative.
+    colors = {'sequential': make_colorscale(sequential.dense), 'diverging': make_colorscale(diverging.balance_r)}
+    content = {'title': title} | colors | explored(masks, Graph.of(graph), node, num_walks, kernels, num_nodes)
+    # Text in a script ends it where a browser reads "</script>".
+    embedded = json.dumps(content, allow_nan=False).replace('<', '\\u003c')
+    page = files('pyg_topomask.apps.viz').joinpath('explore.html').read_text(encoding='utf-8')
+    for place, text in (('TITLE', html.escape(title)), ('CONTENT', embedded), ('PLOTLY', get_plotlyjs())):
+        page = page.replace(f'/*{place}*/', text, 1)
+    return Page(page)

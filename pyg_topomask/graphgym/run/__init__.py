@@ -1,1 +1,0 @@
-r"""The standalone runner, which trains the model of a YAML."""

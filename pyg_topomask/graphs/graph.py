@@ -1,0 +1,401 @@
+r"""The graph on which masks are prepared: edges, weights, and the graph of each node in a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from copy import copy
+from typing import Any, TypeVar
+from weakref import ref
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse, to_edge_index
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.edge_checks import WHOLE, check_edges, check_is_no_batch, checked_edges
+from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.forward_pass import ForwardPass
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.utils.checks import check_choice, check_whole, is_whole
+from pyg_topomask.utils.functorch import check_not_transformed, is_exporting, outside_transforms
+from pyg_topomask.utils.splitmix import splitmix
+
+__all__ = ['Graph']
+
+State = TypeVar('State')
+
+#: The normalizations of :meth:`Graph.normalized_weight`.
+NORMALIZATIONS = ('sym', 'rw', None)
+
+
+def check_normalization(normalization: str | None) -> None:
+    r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` supports the normalization."""
+    check_choice(NORMALIZATIONS, normalization=normalization)
+
+
+def inverse_degree(degree: Tensor, normalization: str) -> Tensor:
+    r"""Returns the inverse of each degree, or its square root for :obj:`"sym"`; 0 if the degree is 0."""
+    positive = degree > 0
+    safe = degree.masked_fill(~positive, 1.0)
+    inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
+    return inverse * positive
+
+
+class Graph:
+    r"""A batch of graphs, checked once. Masks are prepared on it, and layers that receive the same object share the prepared
+    states. It does not notice later in-place changes of the tensors.
+
+    Args:
+        edge_index (torch.Tensor): The edges from sources to targets, :obj:`[2, E]`. The :obj:`flow` of a mask decides
+            which end attends to the other.
+        num_nodes (int): The number of nodes :math:`N`.
+        edge_weight (torch.Tensor, optional): The weights, :obj:`[E]`. (default: :obj:`None`, ones)
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
+        num_graphs (int, optional): The number of graphs, required if the last graphs are empty. (default: :obj:`None`)
+        data (torch_geometric.data.Data, optional): The data with states that transforms have stored.
+            (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an edge leaves its graph or the node range, a weight is not finite, or :obj:`batch` is not ascending.
+    """
+
+    def __init__(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+        data: Data | None = None,
+    ) -> None:
+        check_not_transformed(edge_index=edge_index, edge_weight=edge_weight, batch=batch)
+        self._set(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+
+    def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None, data: Data | None) -> None:
+        self.edge_index = edge_index
+        self.edge_weight = edge_weight
+        self.data = data
+        #: States that are resampled in every forward pass.
+        self.forward_pass = ForwardPass()
+        self._states: dict[Hashable, Any] = {}
+        # The attributes read from the data, by name. None is a missing one.
+        self._read: dict[str, Any] = {}
+
+    @outside_transforms
+    def _set(
+        self,
+        edge_index: Tensor,
+        num_nodes: int,
+        edge_weight: Tensor | None,
+        batch: Tensor | None,
+        num_graphs: int | None,
+        data: Data | None,
+    ) -> None:
+        if isinstance(edge_weight, Tensor) and edge_weight.dtype in WHOLE:
+            check_is_no_batch(edge_weight, num_nodes)
+            edge_weight = edge_weight.to(torch.get_default_dtype())
+        self._set_edges(edge_index, edge_weight, data)
+        check_whole(0, num_nodes=num_nodes)
+        if is_exporting():  # the program checks the edges that it is given
+            self.edge_index = checked_edges(edge_index, num_nodes, edge_weight, batch)
+        else:
+            check_edges(edge_index, num_nodes, edge_weight, batch)
+        #: The division of the nodes into graphs.
+        self.segments = Segments(num_nodes, batch, device=edge_index.device)
+        named = self.segments.num_graphs
+        if num_graphs is not None and batch is None and num_graphs != 1:
+            raise ArgumentError('num_graphs', f'{num_graphs!r} without batch', '1')
+        if num_graphs is not None and not is_whole(num_graphs, named):
+            raise ArgumentError(
+                'num_graphs', f'{num_graphs!r}, but batch names graph {named - 1}', f'whole numbers from {named}'
+            )
+        if num_graphs is not None and num_graphs != named:
+            self.segments = Segments(num_nodes, batch, int(num_graphs), edge_index.device)
+
+    @classmethod
+    def from_tensors(
+        cls,
+        edge_index: Adj,
+        num_nodes: int,
+        edge_weight: Tensor | None = None,
+        batch: Tensor | None = None,
+    ) -> Graph:
+        r"""Creates a graph from the arguments of a PyG layer. :obj:`edge_index` may also be a sparse :obj:`adj_t`, whose values
+        are the edge weights if :obj:`edge_weight` is not given.
+        """
+        if is_sparse(edge_index):
+            edge_index, value = _edges_of(edge_index)
+            edge_weight = value if edge_weight is None else edge_weight
+        return cls(edge_index, num_nodes, edge_weight, batch)
+
+    @classmethod
+    def from_data(cls, data: Data) -> Graph:
+        r"""Creates a graph from :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`, with the edges of
+        :obj:`edge_index`, or else of :obj:`adj_t`. Data without either gives a graph without edges.
+        """
+        if not isinstance(data, Data):
+            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch')
+        num_nodes = data.num_nodes or 0
+        read = {name: _attribute(data, name) for name in ('edge_index', 'edge_weight', 'adj_t', 'batch')}
+        edge_index, edge_weight, adj_t, batch = read.values()
+        if edge_index is None and adj_t is not None:
+            edge_index, value = _edges_of(adj_t)
+            edge_weight = value if edge_weight is None else edge_weight
+        if edge_index is None:
+            edge_index = torch.empty(2, 0, dtype=torch.long, device=device_of(data))
+        graph = cls(edge_index, num_nodes, edge_weight, batch, data=data)
+        if batch is not None and (batch.numel() > 0 or 'ptr' in data) and hasattr(data, 'num_graphs'):
+            check_whole(0, num_graphs=data.num_graphs)
+            if data.num_graphs > graph.num_graphs:  # the last graphs are empty
+                graph.segments = Segments(num_nodes, batch, data.num_graphs, edge_index.device)
+        graph._read = read
+        return graph
+
+    @classmethod
+    def of(cls, graph: Graph | Data) -> Graph:
+        r"""Returns a graph unchanged, or creates one from data with :meth:`from_data`."""
+        return graph if isinstance(graph, Graph) else cls.from_data(graph)
+
+    def to(self, device: torch.device | str) -> Graph:
+        r"""Returns the graph on a device. A copy on another device has no prepared states."""
+        if self.device == torch.empty(0, device=device).device:
+            return self
+        weight, batch = (None if tensor is None else tensor.to(device) for tensor in (self.edge_weight, self.batch))
+        data = None if self.data is None else copy(self.data).to(device)
+        return Graph(self.edge_index.to(device), self.num_nodes, weight, batch, self.num_graphs, data)
+
+    @classmethod
+    def shared(cls, batch: Data) -> Graph:
+        r"""Returns the graph of a batch, shared by all layers that are called with this batch. It is a new graph if the edges,
+        or other attributes that the graph or a mask has read, were replaced, or if the number of nodes has changed.
+        """
+        key = id(batch)
+        owner, graph = _SHARED.get(key, (None, None))
+        fits = owner is not None and owner() is batch
+        if (
+            graph is None
+            or not fits
+            or graph.num_nodes != (batch.num_nodes or 0)
+            or any(_attribute(batch, name) is not value for name, value in graph._read.items())
+        ):
+            graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
+            _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
+        else:
+            graph.data = copy(batch)  # what no mask has read may be new
+        return graph
+
+    @property
+    def num_nodes(self) -> int:
+        return self.segments.num_nodes
+
+    @property
+    def num_graphs(self) -> int:
+        return self.segments.num_graphs
+
+    @property
+    def batch(self) -> Tensor | None:
+        r"""The given batch vector, :obj:`[N]`."""
+        return self.segments.batch
+
+    @property
+    def num_edges(self) -> int:
+        return self.edge_index.size(1)
+
+    @property
+    def device(self) -> torch.device:
+        return self.edge_index.device
+
+    @property
+    def weight(self) -> Tensor:
+        r"""The edge weights, :obj:`[E]`, by default ones."""
+        if self.edge_weight is not None:
+            return self.edge_weight
+        return torch.ones(self.num_edges, device=self.device)
+
+    @property
+    def weight_dtype(self) -> torch.dtype:
+        r"""The data type of the edge weights, at least float32."""
+        dtype = torch.get_default_dtype() if self.edge_weight is None else self.edge_weight.dtype
+        return torch.promote_types(dtype, torch.float32)
+
+    @property
+    def fingerprint(self) -> Tensor:
+        r"""The numbers of nodes and edges of each graph, and a hash of its weighted edges that ignores their order,
+        :obj:`[num_graphs, 3]`. Weights of 1 are equivalent to no weights.
+        """
+        return self._hashed(self.edge_weight)
+
+    @property
+    def structure(self) -> Tensor:
+        r"""As :attr:`fingerprint`, but of the edges without their weights, :obj:`[num_graphs, 3]`."""
+        return self._hashed(None)
+
+    def _hashed(self, weight: Tensor | None) -> Tensor:
+        graph, position = self.segments.index, self.segments.position
+        source, target = self.edge_index.long()
+        edges = (position[source] << 32) ^ position[target]
+        if weight is not None:
+            weight = weight.detach().float()
+            edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
+        num_edges = torch.bincount(graph[source], minlength=self.num_graphs)
+        hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph[source], splitmix(edges))
+        return torch.stack([self.segments.sizes, num_edges, hashes], dim=1)
+
+    def attribute(self, name: str, argument: str = 'data') -> Any:
+        r"""Returns an attribute of the graph's data, such as a time or a position of each node.
+
+        Args:
+            name (str): The name of the attribute.
+            argument (str): The argument that errors name. (default: :obj:`"data"`)
+
+        Raises:
+            ValueError: If the data lacks the attribute, or the graph was not created from data.
+        """
+        value = self.get(name)
+        if value is None:
+            raise ArgumentError(
+                argument,
+                f'the attribute name {name!r}, which the data lacks',
+                'its attributes (layers take data as graph=data)',
+                'it comes with the data set, or from a transform (in topomask.transforms of a YAML) that stores it under this '
+                f'name, as AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: {name!r}',
+            )
+        return value
+
+    def get(self, name: str) -> Any:
+        r"""Returns an attribute of the graph's data, or :obj:`None`."""
+        self._read[name] = None if self.data is None else _attribute(self.data, name)
+        return self._read[name]
+
+    def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
+        r"""Returns the row and the column of each edge in the adjacency matrix :math:`\mathbf{A}`, in int64, :obj:`[E]` each.
+        Node :math:`i` attends (or walks) to node :math:`j` if :math:`A_{ij} \ne 0`.
+
+        Args:
+            flow (str): With :obj:`"source_to_target"`, as in PyG, :math:`A_{ij}` is the weight of the edges :math:`(j, i)`, and
+                with :obj:`"target_to_source"` of the edges :math:`(i, j)`. (default: :obj:`"source_to_target"`)
+
+        Raises:
+            ValueError: If the flow is unknown.
+        """
+        return row_and_col(self.edge_index.long(), flow)
+
+    def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
+        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights of
+        the edges in the rows and in the columns of :math:`\mathbf{A}`, before parallel edges add up. The result is in float64.
+        With :obj:`None`, it is the weights, at least in float32.
+
+        Args:
+            normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,
+                :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`.
+            flow (str): The direction of attention, see :meth:`row_and_col`. (default: :obj:`"source_to_target"`)
+        """
+        check_normalization(normalization)
+        if normalization is None:
+            return self.weight.to(self.weight_dtype)
+        # In half precision, sums of many weights saturate.
+        weight, (row, col) = self.weight.double(), self.row_and_col(flow)
+        scale = inverse_degree(self._degree(row, weight), normalization)[row]
+        if normalization == 'sym':
+            scale = scale * inverse_degree(self._degree(col, weight), normalization)[col]
+        return weight * scale
+
+    def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
+        r"""Returns the sums of the absolute weights by one end of the edges, :obj:`[N]`."""
+        return weight.new_zeros(self.num_nodes).index_add(0, end, weight.abs())
+
+    def has_edges_of(self, adj_t: Adj) -> bool:
+        r"""Returns whether a sparse adjacency matrix has the edges of the graph with their weights, in any order."""
+
+        def ordered(edge_index: Tensor, weight: Tensor) -> tuple[Tensor, Tensor]:
+            weight, order = weight.detach().to(self.weight_dtype).sort()
+            source, target = edge_index.long()[:, order]
+            keys, order = (target * self.num_nodes + source).sort(stable=True)
+            return keys, weight[order]
+
+        edges = self.prepared('ordered edges', lambda: ordered(self.edge_index, self.weight))
+        return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
+
+    def rows_to_store(self, num_rows: int) -> int:
+        r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges:
+        PyG would slice such a tensor as if it were a node or edge attribute.
+        """
+        while self.num_nodes > 0 and num_rows in (self.num_nodes, self.num_edges):
+            num_rows += 1
+        return num_rows
+
+    def holds(self, settings: Hashable) -> bool:
+        r"""Returns whether the graph has the state of :obj:`settings`."""
+        return settings in self._states
+
+    @outside_transforms
+    def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
+        r"""Returns the state of :obj:`settings`, prepared at the first call.
+
+        Args:
+            settings (Hashable): The key of the state.
+            prepare (callable): Creates the state.
+        """
+        if settings not in self._states:
+            with torch.inference_mode(False):  # kept, and possibly used in training later
+                self._states[settings] = prepare()
+        return self._states[settings]
+
+    def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
+        r"""Prepares a mask on this graph. Sharded graphs override this method.
+
+        Args:
+            mask (Mask): The mask.
+            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+        """
+        return mask.prepare(self) if generator is None else mask.prepare(self, generator)
+
+    def bind_mask(self, mask: Any, state: Any) -> Any:
+        r"""Binds a mask to a state from :meth:`prepare_mask`. Sharded graphs override this method.
+
+        Args:
+            mask (Mask): The mask.
+            state (Any): The prepared state.
+        """
+        return mask.bind(self, state)
+
+    def convolve(self, conv: Any, x: Tensor, edge_index: Adj, **kwargs: Any) -> Any:
+        r"""Calls a PyG convolution. Sharded graphs override this method.
+
+        Args:
+            conv (MessagePassing): The convolution.
+            x (torch.Tensor): The node features, :obj:`[N, F]`.
+            edge_index (torch.Tensor or SparseTensor): The edge indices.
+            **kwargs (optional): Passed on to the convolution.
+        """
+        return conv(x, edge_index, **kwargs)
+
+    def check_layer(self, layer: torch.nn.Module) -> None:
+        r"""Raises an error for a layer that would not see all nodes. Sharded graphs override this method.
+
+        Args:
+            layer (torch.nn.Module): The layer.
+        """
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
+
+
+#: The shared graph of each living batch, by id, because batches are unhashable.
+_SHARED: dict[int, tuple[ref[Data], Graph]] = {}
+
+
+def device_of(data: Data) -> torch.device | None:
+    r"""Returns the device of the first tensor of the data, or :obj:`None`."""
+    return next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
+
+
+def _attribute(data: Data, name: str) -> Any:
+    return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
+
+
+def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
+    edge_index, value = to_edge_index(adj_t)
+    return edge_index.flip(0), value

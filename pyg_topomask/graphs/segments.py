@@ -1,0 +1,260 @@
+r"""The division of the nodes of a batch into graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.utils.functorch import int_or_symint, outside_transforms
+
+__all__ = ['Segments']
+
+
+@dataclass(frozen=True)
+class SegmentGroup:
+    r"""Graphs of similar size, padded to :math:`n` nodes each.
+
+    Padding repeats the last node of the same graph, so that graphs stay separate.
+
+    Args:
+        source (torch.Tensor): The node in each slot, :obj:`[G, n]`.
+        target (torch.Tensor): The same, with :math:`N` at padding, :obj:`[G, n]`.
+        num_nodes (int): The number of nodes of the batch :math:`N`.
+    """
+
+    source: Tensor
+    target: Tensor
+    num_nodes: int
+
+    @property
+    def width(self) -> int:
+        r"""The number of slots :math:`n` of each graph."""
+        return self.source.size(1)
+
+    @property
+    def padding(self) -> Tensor:
+        r"""Whether a slot is padding, :obj:`[G, n]`."""
+        return self.target == self.num_nodes
+
+    def take(self, x: Tensor) -> Tensor:
+        r"""Returns :obj:`[H, G, n, c]` for :obj:`x` of shape :obj:`[N, H, c]`."""
+        rows = x.flatten(0, 1).index_select(0, _of_heads(self.source, x))
+        return rows.view(x.size(1), -1, self.width, x.size(2))
+
+    def put(self, x: Tensor, rows: Tensor) -> None:
+        r"""Writes :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[N + 1, H, c or more]`, whose last row takes the padding."""
+        x.flatten(0, 1)[:, : rows.size(-1)].index_copy_(0, _of_heads(self.target, x), rows.flatten(0, 2))
+
+
+def _of_heads(node: Tensor, x: Tensor) -> Tensor:
+    return (node.flatten() * x.size(1) + torch.arange(x.size(1), device=node.device).unsqueeze(1)).flatten()
+
+
+class Segments:
+    r"""The division of :math:`N` nodes into the graphs of a batch. Derived properties are computed once, on demand.
+
+    Args:
+        num_nodes (int): The number of nodes :math:`N`.
+        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
+        num_graphs (int, optional): The number of graphs :math:`B`, required if the last graphs are empty.
+            (default: :obj:`None`, inferred from :obj:`batch`)
+        device (torch.device, optional): The device of the nodes. (default: the device of :obj:`batch`, or else the CPU)
+
+    Example:
+        >>> segments = Segments(3, torch.tensor([0, 0, 1]))
+        >>> segments.ptr, segments.largest
+        (tensor([0, 2, 3]), 2)
+    """
+
+    def __init__(
+        self,
+        num_nodes: int,
+        batch: Tensor | None = None,
+        num_graphs: int | None = None,
+        device: torch.device | None = None,
+    ) -> None:
+        self.num_nodes = num_nodes
+        self.batch = batch
+        if num_graphs is None:
+            num_graphs = 1 if batch is None else (int_or_symint(batch[-1]) + 1 if batch.numel() > 0 else 0)
+        if isinstance(num_graphs, torch.SymInt):
+            torch._check(num_graphs >= 1)
+        self.num_graphs = num_graphs
+        self.device = device if batch is None else batch.device
+        # Not functools.cached_property, whose lock in Python 3.11 causes graph breaks in torch.compile.
+        self._index: Tensor | None = None
+        self._ptr: Tensor | None = None
+        self._extent: tuple[int, int] | None = None
+        self._groups: dict[int | None, tuple[Tensor, ...]] = {}
+        #: The shard of these nodes, if several processes share the graph. It replaces the routes of attention.
+        self.shard: Any = None
+
+    @classmethod
+    def from_ptr(cls, ptr: Tensor, num_nodes: int) -> Segments:
+        r"""Creates segments from the first node of each graph and :math:`N`, :obj:`[B + 1]`."""
+        graphs = torch.arange(ptr.numel() - 1, device=ptr.device)
+        return cls(num_nodes, graphs.repeat_interleave(ptr.diff(), output_size=num_nodes), ptr.numel() - 1)
+
+    @property
+    @outside_transforms
+    def index(self) -> Tensor:
+        r"""The graph of each node, in int64, :obj:`[N]`."""
+        if self._index is None:
+            with torch.inference_mode(False):  # kept, and possibly used in training later
+                zeros = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
+                self._index = zeros if self.batch is None else self.batch.long()
+        return self._index
+
+    @property
+    @outside_transforms
+    def ptr(self) -> Tensor:
+        r"""The first node of each graph, and :math:`N`, :obj:`[B + 1]`."""
+        if self._ptr is None:
+            with torch.inference_mode(False):
+                bounds = torch.arange(self.num_graphs + 1, device=self.device)
+                self._ptr = bounds * self.num_nodes if self.batch is None else torch.searchsorted(self.index, bounds)
+        return self._ptr
+
+    @property
+    def sizes(self) -> Tensor:
+        r"""The number of nodes of each graph, :obj:`[B]`."""
+        return self.ptr.diff()
+
+    @property
+    def first(self) -> Tensor:
+        r"""The first node of each node's graph, :obj:`[N]`."""
+        return self.ptr[:-1][self.index]
+
+    @property
+    def position(self) -> Tensor:
+        r"""The position of each node within its graph, :obj:`[N]`."""
+        return torch.arange(self.num_nodes, device=self.device) - self.first
+
+    @property
+    def several(self) -> bool:
+        r"""Whether there are several graphs. In an exported program, there may be."""
+        return True if isinstance(self.num_graphs, torch.SymInt) else self.num_graphs > 1
+
+    @property
+    def largest(self) -> int:
+        r"""The number of nodes of the largest graph."""
+        return self._measured()[0]
+
+    @property
+    def num_pairs(self) -> int:
+        r"""The number of pairs of nodes of the same graph."""
+        return self._measured()[1]
+
+    @outside_transforms
+    def _measured(self) -> tuple[int, int]:
+        if self._extent is None:
+            if not self.several or isinstance(self.num_graphs, torch.SymInt):  # then an upper bound
+                self._extent = self.num_nodes, self.num_nodes**2
+            else:  # one synchronization with a GPU
+                largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()
+                self._extent = largest, num_pairs
+        return self._extent
+
+    @outside_transforms
+    def group_tensors(self, most: int | None = None) -> tuple[Tensor, ...]:
+        r"""Returns source and target of each :class:`SegmentGroup`, interleaved, as arguments of custom operators. Widths are
+        4, 6, 8, 12, 16, 24 and so on, so that at most half of a graph is padding.
+
+        Args:
+            most (int, optional): The largest number of graphs in a group. (default: :obj:`None`, any number)
+        """
+        if most not in self._groups:
+            with torch.inference_mode(False):
+                self._groups[most] = self._group(most)
+        return self._groups[most]
+
+    def _group(self, most: int | None) -> tuple[Tensor, ...]:
+        size = self.sizes.cpu()
+        start = size.cumsum(0) - size
+        power = next_power_of_two(size.clamp(min=4))
+        width = torch.where(4 * size <= 3 * power, 3 * power // 4, power).clamp(max=max(self.largest, 1))
+        width, start, size = (x[size > 0] for x in (width, start, size))
+        tensors: list[Tensor] = []
+        for slots in width.unique().tolist():
+            chunks = (x[width == slots].split(most or self.num_graphs) for x in (start, size))
+            for starts, counts in zip(*chunks, strict=True):
+                slot, counts = torch.arange(slots), counts.unsqueeze(1)
+                source = starts.unsqueeze(1) + torch.minimum(slot, counts - 1)
+                target = source.masked_fill(slot >= counts, self.num_nodes)
+                tensors += [source.to(self.device), target.to(self.device)]
+        return tuple(tensors)
+
+    def constants(self, most: int | None = None) -> list[Tensor]:
+        r"""Returns arguments of a custom operator: :attr:`ptr` and :meth:`group_tensors`. Under torch.compile, only
+        :attr:`ptr`, and the operator groups the graphs itself, because their sizes are unknown while tracing.
+        """
+        return [self.ptr] if torch.compiler.is_compiling() else [self.ptr, *self.group_tensors(most)]
+
+    def maximum(self, x: Tensor) -> Tensor:
+        r"""Returns the largest entry of each graph and head, at each of its nodes, for :obj:`x` of shape :obj:`[N, H]`."""
+        if self.batch is None:
+            return x.amax(0, keepdim=True).expand_as(x)
+        largest = x.new_full((self.num_graphs, x.size(1)), -torch.inf)
+        return largest.scatter_reduce(0, self.index.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, self.index)
+
+    def pairs(self, row: Tensor, col: Tensor) -> Tensor:
+        r"""Returns the places of pairs of nodes of the same graph among all such pairs by row."""
+        start = self.sizes[self.index].cumsum(0) - self.sizes[self.index] - self.first
+        return start.index_select(0, row) + col
+
+    def repeated(self, times: int) -> Segments:
+        r"""Returns the division of several copies of the nodes, those of the first copy first."""
+        graph = self.index + self.num_graphs * torch.arange(times, device=self.index.device).unsqueeze(1)
+        return Segments(times * self.num_nodes, graph.flatten(), times * self.num_graphs)
+
+    def equal(self, other: Segments) -> bool:
+        r"""Whether two divisions are the same."""
+        if self is other:
+            return True
+        if self.num_nodes != other.num_nodes or self.num_graphs != other.num_graphs:
+            return False
+        return self.batch is other.batch or torch.equal(self.index, other.index)
+
+    def __repr__(self) -> str:
+        return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_graphs={self.num_graphs})'
+
+
+def groups_of_constants(constants: Sequence[Tensor], num_nodes: int, most: int | None = None) -> list[SegmentGroup]:
+    r"""Returns the groups that :meth:`Segments.constants` describes."""
+    ptr, *tensors = constants
+    if not tensors:
+        tensors = list(Segments.from_ptr(ptr, num_nodes).group_tensors(most))
+    return [SegmentGroup(source, target, num_nodes) for source, target in zip(tensors[::2], tensors[1::2], strict=True)]
+
+
+def next_power_of_two(size: Tensor) -> Tensor:
+    r"""Returns the smallest power of two that is at least each size, exactly.
+
+    Args:
+        size (torch.Tensor): Sizes from 1 to :obj:`2**53`.
+
+    Example:
+        >>> next_power_of_two(torch.tensor([1, 2, 3, 2**30 + 1]))
+        tensor([         1,          2,          4, 2147483648])
+    """
+    return 2 ** torch.frexp((size - 1).double()).exponent.long()
+
+
+def by_width(size: Tensor) -> Iterator[tuple[int, Tensor]]:
+    r"""Yields powers of two in ascending order, and the positions of the sizes that round up to each of them. With such
+    padding, at most half of a graph is padding.
+
+    Args:
+        size (torch.Tensor): Sizes from 1, :obj:`[G]`.
+
+    Example:
+        >>> list(by_width(torch.tensor([3, 1, 4])))
+        [(1, tensor([1])), (4, tensor([0, 2]))]
+    """
+    widths = next_power_of_two(size)
+    for width in widths.unique().tolist():
+        yield width, (widths == width).nonzero().squeeze(1)

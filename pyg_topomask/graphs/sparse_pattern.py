@@ -1,0 +1,180 @@
+r"""The positions of the entries of a sparse matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.functorch import is_exporting, outside_transforms
+
+__all__ = ['SparsePattern']
+
+
+def sampled_rows(num_rows: int) -> NDArray[np.int64]:
+    r"""Returns up to 64 evenly spaced rows, from which to estimate the number of entries of a product."""
+    return np.unique(np.linspace(0, num_rows - 1, 64).astype(np.int64))
+
+
+def estimate_entries(sample: csr_array, num_rows: int) -> int:
+    r"""Estimates the number of entries of a matrix from its rows :func:`sampled_rows`. The fullest of them may be a hub, and
+    stands for itself alone.
+    """
+    counts: list[int] = np.diff(sample.indptr).tolist()
+    most = max(counts)
+    return most + round((sum(counts) - most) * (num_rows - 1) / max(len(counts) - 1, 1))
+
+
+def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
+    r"""Returns the stable order that sorts integer keys from 0 to below :obj:`bound`."""
+    if key.device.type != 'cpu' or torch.compiler.is_compiling():
+        return torch.argsort(key, stable=True)
+    if bound <= 2**15:
+        return torch.from_numpy(key.short().numpy().argsort(kind='stable'))
+    keys = key.numpy()
+    falls = int((keys[1:] < keys[:-1]).sum())
+    # NumPy merges sorted runs, and uses radix sort for 16-bit keys.
+    if 8 * falls <= keys.size or int(keys.max()) >= 2**32:
+        return torch.from_numpy(keys.argsort(kind='stable'))
+    order = _half(keys, 0).argsort(kind='stable')
+    return torch.from_numpy(order[_half(keys, 16)[order].argsort(kind='stable')])
+
+
+def _half(keys: NDArray[np.integer[Any]], shift: int) -> NDArray[np.uint16]:
+    return (keys >> shift & 0xFFFF).astype(np.uint16)
+
+
+@dataclass(frozen=True)
+class SparsePattern:
+    r"""The positions of the entries of a sparse matrix and of its transpose, in CSR order.
+
+    Args:
+        rowptr (torch.Tensor): Row pointers, :obj:`[num_rows + 1]`.
+        col (torch.Tensor): Column of each entry, ascending within a row, :obj:`[nnz]`.
+        rowptr_t (torch.Tensor): Row pointers of the transpose, :obj:`[num_cols + 1]`.
+        col_t (torch.Tensor): Columns of the transpose, :obj:`[nnz]`.
+        perm_t (torch.Tensor): Entry :obj:`e` of the transpose is entry :obj:`perm_t[e]` of the matrix, :obj:`[nnz]`.
+    """
+
+    rowptr: Tensor
+    col: Tensor
+    rowptr_t: Tensor
+    col_t: Tensor
+    perm_t: Tensor
+
+    @classmethod
+    @outside_transforms
+    def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
+        r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
+        _check_pairs(row, col, num_rows, num_cols)
+        return cls._from_checked(row, col, num_rows, num_cols)
+
+    @classmethod
+    @outside_transforms
+    def _from_checked(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
+        index = torch.int64 if is_exporting() or max(row.numel(), num_rows, num_cols) >= 2**31 else torch.int32
+        row, col = row.to(index), col.to(index)
+        rowptr = _pointers(row, num_rows)
+        if col.device.type == 'cpu' and not torch.compiler.is_compiling():  # SciPy counts in place of sorting
+            entry = np.arange(col.numel(), dtype=col.numpy().dtype)
+            matrix = csr_array((entry, col.numpy(), rowptr.numpy()), shape=(num_rows, num_cols)).tocsc()
+            transposed = (torch.from_numpy(x).to(index) for x in (matrix.indptr, matrix.indices, matrix.data))
+            return cls(rowptr, col, *transposed)
+        perm = stable_argsort(col, num_cols)
+        return cls(rowptr, col, _pointers(col.index_select(0, perm), num_cols), row.index_select(0, perm), perm.to(index))
+
+    @classmethod
+    @outside_transforms
+    def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
+        r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
+        _check_pairs(row, col, num_rows, num_cols)
+        size = max(num_cols, 1)
+        key, slot = torch.unique(row.long() * size + col, return_inverse=True)
+        row = torch.div(key, size, rounding_mode='floor')
+        return cls._from_checked(row, key - row * size, num_rows, num_cols), slot
+
+    @classmethod
+    @outside_transforms
+    def union(cls, *patterns: SparsePattern) -> tuple[SparsePattern, list[Tensor]]:
+        r"""Returns the union of patterns of equal size, and for each of them the positions of its entries in the union,
+        :obj:`[nnz]`.
+        """
+        first, *rest = patterns
+        if all(pattern is first for pattern in rest):
+            return first, [torch.arange(first.nnz, device=first.col.device)] * len(patterns)
+        row, col = (torch.cat([getattr(pattern, name) for pattern in patterns]) for name in ('row', 'col'))
+        pattern, slot = cls.from_pairs(row, col, first.num_rows, first.num_cols)
+        return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
+
+    @outside_transforms
+    def intersection(self, other: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor]:
+        r"""Returns the intersection of two patterns of equal size, and the positions of its entries in both."""
+        key, of_other = (pattern.row.long() * self.num_cols + pattern.col for pattern in (self, other))  # both ascending
+        place = torch.searchsorted(of_other, key)
+        shared = torch.nn.functional.pad(of_other, (0, 1), value=-1)[place] == key
+        left = torch.arange(key.numel(), device=key.device)[shared]
+        return self._from_checked(self.row[left], self.col[left], self.num_rows, self.num_cols), left, place[shared]
+
+    @property
+    def nnz(self) -> int:
+        return self.col.numel()
+
+    @property
+    def num_rows(self) -> int:
+        return self.rowptr.numel() - 1
+
+    @property
+    def num_cols(self) -> int:
+        return self.rowptr_t.numel() - 1
+
+    @property
+    def row(self) -> Tensor:
+        r"""The row of each entry, :obj:`[nnz]`."""
+        rows = torch.arange(self.num_rows, device=self.col.device, dtype=self.col.dtype)
+        return rows.repeat_interleave(self.rowptr.diff(), output_size=self.nnz)
+
+    def to_scipy(self, value: Tensor | None = None) -> csr_array:
+        r"""Returns the matrix with the given entries, :obj:`[nnz]`, by default boolean ones."""
+        rowptr, col = self.rowptr.cpu().numpy(), self.col.cpu().numpy()
+        entries = np.ones(self.nnz, dtype=bool) if value is None else value.detach().cpu().numpy()
+        return csr_array((entries, col, rowptr), shape=(self.num_rows, self.num_cols))
+
+    @property
+    def tensors(self) -> tuple[Tensor, ...]:
+        return tuple(getattr(self, field.name) for field in fields(self))
+
+    @property
+    @outside_transforms
+    def T(self) -> SparsePattern:
+        perm = torch.empty_like(self.perm_t)
+        perm[self.perm_t.long()] = torch.arange(self.nnz, device=perm.device, dtype=perm.dtype)
+        return SparsePattern(self.rowptr_t, self.col_t, self.rowptr, self.col, perm)
+
+
+def _check_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> None:
+    r"""Raises a :class:`ValueError` for pairs outside a matrix, if they are on the CPU: a GPU would have to be waited for."""
+    if torch.compiler.is_compiling():  # sizes and numbers may be symbols
+        return
+    if row.shape != col.shape or row.is_floating_point() or col.is_floating_point():
+        given = ' and '.join(f'shape {tuple(index.shape)} of {index.dtype}' for index in (row, col))
+        raise ArgumentError('row, col', given, 'whole numbers of equal shapes')
+    if row.device.type != 'cpu' or row.numel() == 0:
+        return
+    for name, index, size in (('row', row, num_rows), ('col', col, num_cols)):
+        least, most = map(int, index.aminmax())
+        if least < 0 or most >= size:
+            raise ArgumentError(name, f'numbers from {least} to {most}', f'0 to {size - 1}')
+
+
+def _pointers(sorted_index: Tensor, size: int) -> Tensor:
+    if sorted_index.device.type == 'cpu' and not torch.compiler.is_compiling():
+        counts = torch.bincount(sorted_index, minlength=size)
+        return torch.nn.functional.pad(counts.cumsum(0, dtype=sorted_index.dtype), (1, 0))
+    each = torch.arange(size + 1, device=sorted_index.device, dtype=sorted_index.dtype)
+    return torch.searchsorted(sorted_index, each, out_int32=sorted_index.dtype == torch.int32)

@@ -1,0 +1,1 @@
+r"""Machine code of Numba. Every other module works without it."""

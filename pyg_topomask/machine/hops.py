@@ -1,0 +1,98 @@
+r"""The pairs of nodes within a number of hops, by a breadth-first search from each node, as machine code."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import array_of, in_chunks
+from pyg_topomask.machine.vectors import compiled, lowest_bit
+
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
+VECTORS = '8d395281b0be'
+
+# Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
+_APART = 512
+# Hops after which the work for an edge is not estimated to grow further.
+_FEW = 10
+
+
+@compiled
+def _search(start, rowptr, col, max_hops, bits, hops, reached):  # type: ignore[no-untyped-def]
+    r"""Lists the nodes within so many hops, sets a bit for each, and returns their number."""
+    bits[start >> 6] |= np.int64(1) << np.int64(start & 63)
+    hops[start], reached[0] = 0, start
+    place, number = 0, 1
+    while place < number and hops[reached[place]] < max_hops:
+        node = reached[place]
+        place += 1
+        for other in col[rowptr[node] : rowptr[node + 1]]:
+            word, bit = other >> 6, np.int64(1) << np.int64(other & 63)
+            if bits[word] & bit == 0:
+                bits[word] |= bit
+                hops[other], reached[number] = hops[node] + 1, other
+                number += 1
+    return number
+
+
+@compiled
+def _scratch(size):  # type: ignore[no-untyped-def]
+    return np.zeros((size >> 6) + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32)
+
+
+@compiled
+def _count(first, last, rowptr, col, max_hops, counts):  # type: ignore[no-untyped-def]
+    bits, hops, reached = _scratch(len(rowptr) - 1)
+    for start in range(first, last):
+        number = _search(start, rowptr, col, max_hops, bits, hops, reached)
+        for node in reached[:number]:
+            bits[node >> 6] = 0
+        counts[start] = number
+
+
+@compiled
+def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: ignore[no-untyped-def]
+    bits, hops, reached = _scratch(len(rowptr) - 1)
+    for start in range(first, last):
+        number = _search(start, rowptr, col, max_hops, bits, hops, reached)
+        nodes, place = reached[:number], ends[start] - number
+        low, high = nodes.min(), nodes.max()
+        if high - low < _APART * number:
+            listed = 0
+            for word in range(low >> 6, (high >> 6) + 1):
+                while bits[word] != 0:
+                    nodes[listed] = (word << 6) + lowest_bit(bits[word])
+                    bits[word] &= bits[word] - 1
+                    listed += 1
+        else:
+            nodes.sort()
+            for node in nodes:
+                bits[node >> 6] = 0
+        for node in nodes:
+            visited[place], length[place] = node, hops[node]
+            place += 1
+
+
+def count_pairs_within(pattern: SparsePattern, max_hops: int) -> Tensor:
+    r"""Returns the number of nodes within :obj:`max_hops` edges of each node, :obj:`[N]`."""
+    counts = torch.empty(pattern.num_rows, dtype=torch.long)
+    rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, array_of(counts))
+    in_chunks(lambda first, last: _count(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
+    return counts
+
+
+def list_pairs_within(pattern: SparsePattern, max_hops: int, counts: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns the nodes within :obj:`max_hops` edges of each node in ascending order, and their distances.
+
+    Args:
+        pattern (SparsePattern): The edges.
+        max_hops (int): The number of edges.
+        counts (torch.Tensor): What :func:`count_pairs_within` returns.
+    """
+    ends = counts.cumsum(0)
+    visited, length = (pattern.col.new_empty(int(counts.sum())) for _ in range(2))
+    rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, *map(array_of, (ends, visited, length)))
+    in_chunks(lambda first, last: _list(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
+    return visited, length

@@ -1,0 +1,144 @@
+r"""The meetings of walks, compiled with Numba: a table per start node replaces sorting all meetings."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from pyg_topomask.machine.backend import Array
+from pyg_topomask.machine.vectors import compiled, lowest_bit
+
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
+VECTORS = '8d395281b0be'
+
+# Nodes that are met are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
+_APART = 512
+
+
+@compiled
+def _meet(  # type: ignore[no-untyped-def]
+    first, last, rowptr, visited, length, load, by_node, other_start, other_length, other_load, kind, kinds, width, nodes, most,
+    rows, cols, counts, combinations, loads,
+):  # fmt: skip
+    # Where combinations is None, Numba compiles a version that writes the loads of all kinds.
+    slot, met, bits = np.full(nodes, -1, np.int32), np.empty(most, np.int32), np.zeros((nodes >> 6) + 1, np.int64)
+    present, sums = np.empty(most, np.int64), np.empty(most * kinds, load.dtype)
+    pairs = used = 0
+    for i in range(first, last):
+        number, low, high = 0, nodes, -1
+        for visit in range(rowptr[i], rowptr[i + 1]):
+            node, of_hops = visited[visit], length[visit] * width
+            for meeting in range(by_node[node], by_node[node + 1]):
+                j = other_start[meeting]
+                if slot[j] < 0:
+                    slot[j], met[number], present[number] = number, j, 0
+                    bits[j >> 6] |= np.int64(1) << np.int64(j & 63)
+                    sums[number * kinds : (number + 1) * kinds] = 0
+                    number, low, high = number + 1, min(low, j), max(high, j)
+                place, combination = slot[j], kind[of_hops + other_length[meeting]]
+                sums[place * kinds + combination] += load[visit] * other_load[meeting]
+                present[place] |= np.int64(1) << np.int64(combination)
+        if high - low < _APART * number:
+            number = 0
+            for word in range(low >> 6, (high >> 6) + 1):
+                while bits[word] != 0:
+                    met[number] = (word << 6) + lowest_bit(bits[word])
+                    bits[word] &= bits[word] - 1
+                    number += 1
+        else:
+            met[:number].sort()
+            for place in range(number):
+                bits[met[place] >> 6] = 0
+        for j in met[:number]:
+            place = slot[j]
+            slot[j] = -1
+            before = used
+            if combinations is None:
+                for combination in range(kinds):
+                    loads[used + combination] = sums[place * kinds + combination]
+                used += kinds
+            else:
+                for combination in range(kinds):
+                    if present[place] >> np.int64(combination) & 1:
+                        combinations[used], loads[used] = combination, sums[place * kinds + combination]
+                        used += 1
+                counts[pairs] = used - before
+            rows[pairs], cols[pairs] = i, j
+            pairs += 1
+    return pairs, used
+
+
+@njit(nogil=True, cache=True, error_model='numpy', fastmath={'contract'})
+def _add_multiple(x, factor, out):  # type: ignore[no-untyped-def]
+    for place in range(len(x)):
+        out[place] += factor * x[place]
+
+
+@compiled
+def add_blocks(  # type: ignore[no-untyped-def]
+    first_graph, last_graph, ptr, pairs, rowptr, start, visited, length, load, other_rowptr, other_start, other_visited,
+    other_length, other_load, hops, out,
+):  # fmt: skip
+    r"""Adds the products of loads that meet at all pairs of nodes of the same graph, by the sum of their hops: multiples of
+    rows of a table of all loads of the keys' walks in a graph.
+    """
+    most = 0
+    for graph in range(first_graph, last_graph):
+        most = max(most, ptr[graph + 1] - ptr[graph])
+    table = np.empty((hops + 1) * most * most, load.dtype)
+    for graph in range(first_graph, last_graph):
+        first, last = ptr[graph], ptr[graph + 1]
+        number = last - first
+        table[: (hops + 1) * number * number] = 0
+        for visit in range(other_rowptr[first], other_rowptr[last]):
+            row = other_length[visit] * number + other_visited[visit] - first
+            table[row * number + other_start[visit] - first] = other_load[visit]
+        for visit in range(rowptr[first], rowptr[last]):
+            target = pairs[graph] + (start[visit] - first) * number
+            for other in range(hops + 1):
+                row, kind = other * number + visited[visit] - first, length[visit] + other
+                source = table[row * number : (row + 1) * number]
+                _add_multiple(source, load[visit], out[kind, target : target + number])
+
+
+@compiled
+def add_squares(start, visited, length, load, width, out):  # type: ignore[no-untyped-def]
+    r"""Adds the products of the loads of each node's visits to the same node, by the sum of their hops."""
+    for visit in range(len(load)):
+        other = visit
+        while other < len(load) and start[other] == start[visit] and visited[other] == visited[visit]:
+            product = load[visit] * load[other]
+            out[start[visit] * width + length[visit] + length[other]] += product if other == visit else 2 * product
+            other += 1
+
+
+def meet(
+    nodes: range, rowptr: Array, query: tuple[Array, ...], by_node: Array, key: tuple[Array, ...], kind: Array, every: bool
+) -> tuple[Array, ...]:
+    r"""Returns the pairs of start nodes whose walks meet, in ascending order: rows, columns, and the number of kinds of
+    meetings per pair, followed by the kinds and their loads, pair by pair. With
+    :obj:`every`, it returns rows, columns and the loads of all kinds.
+
+    Args:
+        nodes (range): The start nodes of the queries.
+        rowptr (numpy.ndarray): The first visit of each of them.
+        query (tuple of numpy.ndarray): The visited nodes, hops and loads of these visits.
+        by_node (numpy.ndarray): The first visit of the keys' walks to each node.
+        key (tuple of numpy.ndarray): The start nodes, hops and loads of these visits.
+        kind (numpy.ndarray): The kind of a meeting, indexed by the hops of the query's and the key's walk.
+        every (bool): Return the loads of all kinds.
+    """
+    visits = rowptr[nodes.start : nodes.stop + 1]
+    meetings = np.append(0, np.diff(by_node)[query[0][visits[0] : visits[-1]]].cumsum())
+    size, kinds = len(rowptr) - 1, int(kind.max()) + 1
+    of_node = np.minimum(np.diff(meetings[visits - visits[0]]), size)
+    most, pairs_at_most = int(of_node.max(initial=0)), int(of_node.sum())
+    room = pairs_at_most if every else int(meetings[-1])
+    rows, cols = np.empty(pairs_at_most, np.int32), np.empty(pairs_at_most, np.int32)
+    counts, combinations = (None, None) if every else (np.empty(pairs_at_most, np.int32), np.empty(room, np.int32))
+    loads = np.empty(room * kinds if every else room, query[2].dtype)
+    tables = *query, by_node, *key, kind.ravel()
+    sizes, columns = (kinds, kind.shape[1], size, most), (rows, cols, counts, combinations, loads)
+    pairs, used = _meet(nodes.start, nodes.stop, rowptr, *tables, *sizes, *columns)
+    counted = () if counts is None or combinations is None else (counts[:pairs].copy(), combinations[:used].copy())
+    return rows[:pairs].copy(), cols[:pairs].copy(), *counted, loads[:used].copy()

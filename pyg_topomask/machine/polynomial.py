@@ -1,0 +1,335 @@
+r"""Linear attention under a polynomial of a sparse matrix, as machine code.
+
+The products of features and values go through the polynomial a few features at a time, by Clenshaw's scheme, and stay in cache.
+The backward pass goes through the polynomial of the transpose term by term, which also gives the gradients of the coefficients.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numba import njit, types
+from numba.extending import intrinsic
+from torch import Tensor
+
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import Array, array_of, in_chunks, in_threads
+from pyg_topomask.machine.entries import closed_ends
+from pyg_topomask.machine.vectors import Writer, compiled, dot_rows, index, multiply, multiply_add
+
+T = TypeVar('T')
+
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
+VECTORS = '8d395281b0be'
+
+# Bytes of a block of products, which several steps read; features of one at least; and nodes of small graphs taken together.
+_BLOCK, _FEATURES, _NODES = 2**17, 4, 256
+# Columns of a plain product that go through the polynomial together, and bytes of all terms of some columns of a block.
+_COLUMNS, _TERMS = 64, 2**20
+
+
+def _stepper(terms: bool) -> Any:
+    @intrinsic
+    def step(
+        typing: Any, value: Any, col: Any, rowptr: Any, x: Any, y: Any, u: Any, total: Any, dot: Any, first: Any, last: Any,
+        columns: Any, alpha: Any, beta: Any, gamma: Any,
+    ) -> Any:  # fmt: skip
+        number = value.dtype
+        signature = types.void(value, col, rowptr, x, y, u, total, dot, *(types.int64,) * 3, number, number, number)
+
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            write = Writer(context, builder, signature.args, arguments)
+            value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma = write.arguments
+            products = write.variables(4, write.lanes)
+            recurrent = builder.fcmp_ordered('!=', beta, write.number(0.0))
+            alphas, betas, gammas = (write.filled(each, write.lanes) for each in (alpha, beta, gamma))
+            with write.for_range(first, last) as (row, _):
+                start, stop = write.column(rowptr, row), write.column(rowptr, builder.add(row, index(1)))
+                offset = write.times(builder.sub(row, first), columns)
+
+                def of_columns(column: list[Any], mask: Any) -> None:
+                    sums = write.variables(len(column), write.lanes)
+                    places = [builder.add(offset, each) for each in column]
+                    with write.for_range(start, stop) as (entry, _):
+                        factor = write.filled(builder.load(write.at(value, entry)), write.lanes)
+                        source = write.times(builder.sub(write.column(col, entry), first), columns)
+                        for total_of, each in zip(sums, column, strict=True):
+                            vector = write.load(write.at(x, source, each), write.lanes, mask)
+                            write.accumulate(total_of, write.multiply(factor, vector))
+                    for product, total_of, place in zip(products, sums, places, strict=False):
+                        target = write.at(y, place)
+                        builder.store(write.multiply(alphas, builder.load(total_of)), total_of)
+                        with builder.if_then(recurrent):
+                            write.accumulate(total_of, write.multiply(betas, write.load(target, write.lanes, mask)))
+                        given = write.load(write.at(u, place), write.lanes, mask)
+                        if not terms:
+                            write.accumulate(total_of, write.multiply(gammas, given))
+                        result = builder.load(total_of)
+                        write.store(result, target, mask)
+                        if terms:
+                            write.accumulate(product, write.multiply(given, result))
+                            summed = write.at(total, place)
+                            before = write.load(summed, write.lanes, mask)
+                            write.store(write.add(before, write.multiply(gammas, result)), summed, mask)
+
+                write.for_wide(columns, of_columns)
+            if terms:
+                first_two, last_two = (write.add(*map(builder.load, products[at : at + 2])) for at in (0, 2))
+                write.store(write.add(first_two, last_two), dot)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return step
+
+
+# Both write y = alpha * B x + beta * y. The first also adds gamma * u. The second also adds gamma * y to a total, and writes a
+# vector of products of y with u.
+_clenshaw_step, _term_step = _stepper(False), _stepper(True)
+
+
+@compiled
+def _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, last, columns):  # type: ignore[no-untyped-def]
+    r"""Returns the product of the polynomial and u, in one of two blocks."""
+    size, degree = (last - first) * columns, len(coefficients) - 1
+    for place in range(size):
+        x[place], y[place] = coefficients[degree] * u[place], 0
+    for k in range(degree - 1, -1, -1):
+        alpha, beta = (2 if k > 0 else 1, -1 if k < degree - 1 else 0) if chebyshev else (1, 0)
+        _clenshaw_step(value, col, rowptr, x, y, u, u, u, first, last, columns, value.dtype.type(alpha),
+                       value.dtype.type(beta), coefficients[k])  # fmt: skip
+        x, y = y, x
+    return x
+
+
+@njit(nogil=True, cache=True, error_model='numpy', fastmath={'reassoc', 'contract', 'nsz'})
+def _first_term(x, u, total, size, coefficient):  # type: ignore[no-untyped-def]
+    product = x.dtype.type(0)
+    for place in range(size):
+        total[place] = coefficient * x[place]
+        product += x[place] * u[place]
+    return product
+
+
+@compiled
+def _polynomial_terms(value, col, rowptr, coefficients, chebyshev, x, y, u, total, grad, first, last, columns):  # type: ignore[no-untyped-def]
+    r"""Writes the product of the polynomial and x to the total, and adds the products of its terms and u to the gradients."""
+    products = np.empty(16, value.dtype)
+    products[:] = 0
+    grad[0] += _first_term(x, u, total, (last - first) * columns, coefficients[0])
+    for k in range(1, len(coefficients)):
+        alpha, beta = (2, -1) if chebyshev and k > 1 else (1, 0)
+        _term_step(value, col, rowptr, x, y, u, total, products, first, last, columns, value.dtype.type(alpha),
+                   value.dtype.type(beta), coefficients[k])  # fmt: skip
+        grad[k] += products.sum()
+        x, y = y, x
+
+
+@compiled
+def _spread(x, values, first, last, head, heads, features, channels, start, stop, out):  # type: ignore[no-untyped-def]
+    r"""Writes the products of some features and all values of each node."""
+    width = stop - start
+    for i in range(first, last):
+        row = i * heads + head
+        multiply(
+            x, values, out,
+            row * features + start, 1, 0, row * channels, 0, (i - first) * width * channels, channels,
+            width, 1, channels,
+        )  # fmt: skip
+
+
+@compiled
+def _forward(  # type: ignore[no-untyped-def]
+    first, last, head, scratch, value, col, rowptr, coefficients, chebyshev, q, k, v, total, heads, features, channels, width
+):
+    u, x, y = scratch[0], scratch[1], scratch[2]
+    for i in range(first, last):
+        total[(i * heads + head) * channels : (i * heads + head + 1) * channels] = 0
+    for start in range(0, features, width):
+        stop = min(start + width, features)
+        _spread(k, v, first, last, head, heads, features, channels, start, stop, u)
+        product = _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, last, (stop - start) * channels)
+        for i in range(first, last):
+            row, place = i * heads + head, (i - first) * (stop - start) * channels
+            multiply_add(
+                q, product, total, row * features + start, 0, 1, place, channels, row * channels, 0, 1, stop - start, channels
+            )
+
+
+@compiled
+def _backward(  # type: ignore[no-untyped-def]
+    first, last, head, scratch, value, col, rowptr, value_t, col_t, rowptr_t, coefficients, chebyshev, q, k, v, upstream,
+    grad_q, grad_k, grad_v, grad_coefficients, heads, features, channels, width,
+):  # fmt: skip
+    u, x, y, total = scratch[0], scratch[1], scratch[2], scratch[3]
+    for i in range(first, last):
+        grad_v[(i * heads + head) * channels : (i * heads + head + 1) * channels] = 0
+    for start in range(0, features, width):
+        stop = min(start + width, features)
+        columns = (stop - start) * channels
+        _spread(k, v, first, last, head, heads, features, channels, start, stop, u)
+        product = _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, last, columns)
+        for i in range(first, last):
+            row, place = i * heads + head, (i - first) * columns
+            dot_rows(
+                product, upstream, grad_q, place, channels, row * channels, 0, row * features + start, 1, stop - start, channels
+            )
+        _spread(q, upstream, first, last, head, heads, features, channels, start, stop, x)
+        _polynomial_terms(
+            value_t, col_t, rowptr_t, coefficients, chebyshev, x, y, u, total, grad_coefficients, first, last, columns
+        )
+        for i in range(first, last):
+            row, place = i * heads + head, (i - first) * columns
+            dot_rows(total, v, grad_k, place, channels, row * channels, 0, row * features + start, 1, stop - start, channels)
+            multiply_add(
+                k, total, grad_v, row * features + start, 0, 1, place, channels, row * channels, 0, 1, stop - start, channels
+            )
+
+
+@compiled
+def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, terms, chebyshev, width, out):  # type: ignore[no-untyped-def]
+    r"""Writes polynomials graph by graph, some columns at a time, whose terms stay in cache."""
+    most, count = 0, len(basis) // terms
+    for graph in range(first_graph, last_graph):
+        most = max(most, ptr[graph + 1] - ptr[graph])
+    scratch, every = np.empty(terms * most * min(most, width), value.dtype), len(out) // count
+    one, zero = value.dtype.type(1), value.dtype.type(0)
+    for graph in range(first_graph, last_graph):
+        first, last = ptr[graph], ptr[graph + 1]
+        for begin in range(0, last - first, width):
+            columns = min(width, last - first - begin)
+            size = (last - first) * columns
+            scratch[:size] = 0
+            for column in range(columns):
+                scratch[(begin + column) * columns + column] = 1
+            for k in range(1, terms):
+                before, term = scratch[(k - 1) * size : k * size], scratch[k * size : (k + 1) * size]
+                recurrent = chebyshev and k > 1
+                earlier = scratch[(k - 2) * size : (k - 1) * size] if recurrent else before
+                _clenshaw_step(value, col, rowptr, before, term, earlier, term, term, first, last, columns,
+                               one + one if recurrent else one, zero, -one if recurrent else zero)  # fmt: skip
+            for row in range(last - first):
+                place = pairs[graph] + row * (last - first) + begin
+                multiply(basis, scratch, out, 0, terms, 1, row * columns, size, place, every, count, terms, columns)
+
+
+def blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, segments: Segments) -> Tensor:
+    r"""Returns the entries of polynomials. Arguments: see :func:`~pyg_topomask.operators.polynomial.polynomial_blocks`."""
+    count, terms = basis.shape
+    # NumPy asks for large pages of memory, which take a quarter of the time to get.
+    out = torch.from_numpy(np.empty((count, segments.num_pairs), array_of(basis).dtype))
+    lanes = 64 // value.element_size()
+    width = max(1, _TERMS // (terms * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
+    pairs = array_of(torch.nn.functional.pad(segments.sizes.square().cumsum(0), (1, 0)))
+    arrays = tuple(map(array_of, (segments.ptr, value, pattern.col, pattern.rowptr, basis, out)))
+
+    def run(first: int, last: int) -> None:
+        ptr, *matrix, of_basis, entries = arrays
+        _blocks(first, last, ptr, pairs, *matrix, of_basis, terms, method == 'chebyshev', width, entries)
+
+    if terms > 0:
+        in_chunks(run, pairs, terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
+    return out
+
+
+def forward(
+    pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, q: Tensor, k: Tensor, v: Tensor
+) -> Tensor:
+    r"""Returns the sums of the values, weighted by scores and mask, :obj:`[N, H, d]`.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries of the sparse matrix.
+        value (torch.Tensor): Their values, :obj:`[nnz]`.
+        coefficients (torch.Tensor): The coefficients of the polynomial, :obj:`[H or 1, K + 1]`.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`~pyg_topomask.operators.polynomial.polynomial_action`.
+        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
+        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
+        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+    """
+    total = v.new_empty(v.shape)
+    matrix, arrays = tuple(map(array_of, (value, pattern.col, pattern.rowptr))), tuple(map(array_of, (q, k, v, total)))
+    of_heads = _of_heads(coefficients, q.size(1))
+
+    def run(first: int, last: int, head: int, width: int, scratch: Array) -> None:
+        sizes = q.size(1), q.size(2), v.size(2), width
+        _forward(first, last, head, scratch, *matrix, of_heads[head], method == 'chebyshev', *arrays, *sizes)
+
+    _in_parts(run, pattern, q, v, 3)
+    return total
+
+
+def backward(
+    pattern: SparsePattern,
+    value: Tensor,
+    coefficients: Tensor,
+    method: str,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    upstream: Tensor,
+) -> list[Tensor]:
+    r"""Returns the gradients of queries, keys, values and coefficients from that of the output, :obj:`[N, H, d]`.
+    Arguments are those of :func:`forward`.
+    """
+    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
+    matrix = tuple(map(array_of, (value, pattern.col, pattern.rowptr)))
+    transposed = tuple(map(array_of, (value.index_select(0, pattern.perm_t), pattern.col_t, pattern.rowptr_t)))
+    arrays = tuple(map(array_of, (q, k, v, upstream, *grads)))
+    of_heads = _of_heads(coefficients, q.size(1))
+
+    def run(first: int, last: int, head: int, width: int, scratch: Array) -> tuple[int, Array]:
+        sizes, grad = (q.size(1), q.size(2), v.size(2), width), np.zeros_like(of_heads[head])
+        tensors = *matrix, *transposed, of_heads[head], method == 'chebyshev', *arrays
+        _backward(first, last, head, scratch, *tensors, grad, *sizes)
+        return head, grad
+
+    grad = torch.zeros(len(of_heads), coefficients.size(1), dtype=q.dtype)
+    for head, total in _in_parts(run, pattern, q, v, 4):
+        grad[head] += torch.from_numpy(total)
+    return [*grads, grad if coefficients.size(0) > 1 else grad.sum(0, keepdim=True)]
+
+
+def apply(pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor) -> Tensor:
+    r"""Returns the product of the polynomial and :obj:`x`, :obj:`[N, H, c]`."""
+    ones = x.new_ones(*x.shape[:2], 1)
+    return torch.cat([forward(pattern, value, coefficients, method, ones, ones, part) for part in x.split(_COLUMNS, 2)], 2)
+
+
+def apply_backward(
+    pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of :obj:`x` and the coefficients in :func:`apply`."""
+    ones, total, grads = x.new_ones(*x.shape[:2], 1), torch.zeros_like(coefficients), []
+    for part, grad_part in zip(x.split(_COLUMNS, 2), grad.split(_COLUMNS, 2), strict=True):
+        *_, grad_x, grad_coefficients = backward(pattern, value, coefficients, method, ones, ones, part, grad_part)
+        grads.append(grad_x)
+        total += grad_coefficients
+    return torch.cat(grads, 2), total
+
+
+def _of_heads(coefficients: Tensor, heads: int) -> list[Array]:
+    return [array_of(row) for row in coefficients.expand(heads, -1)]
+
+
+def _in_parts(run: Callable[..., T], pattern: SparsePattern, q: Tensor, v: Tensor, blocks: int) -> list[T]:
+    r"""Calls a function for each head of each large graph, and of small ones taken together, with memory for some blocks."""
+    ends = closed_ends(pattern)
+    group = (ends - 1) // _NODES
+    bounds = [0, *ends[np.append(group[1:] > group[:-1], True)].tolist()] if ends.size > 0 else []
+    nodes, (_, heads, features), local = np.diff(bounds), q.shape, threading.local()
+    channels = v.size(2)
+    widths = np.clip(_BLOCK // (nodes * max(channels, 1) * q.element_size()), min(_FEATURES, features), features)
+    most = int((nodes * widths * channels).max(initial=0))
+
+    def run_in_memory(first: int, last: int, width: int, head: int) -> T:
+        if not hasattr(local, 'scratch'):  # once per thread: new memory takes longer than what is done in it
+            local.scratch = np.empty((blocks, most), array_of(q).dtype)
+        return run(first, last, head, width, local.scratch)
+
+    tasks = [(*part, head) for part in zip(bounds[:-1], bounds[1:], widths.tolist(), strict=True) for head in range(heads)]
+    return in_threads(run_in_memory, *zip(*tasks, strict=True)) if tasks else []

@@ -1,0 +1,213 @@
+r"""Search as machine code: scores of a few queries and a block of keys at a time, of which only the largest are kept."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+from torch import Tensor
+
+from pyg_topomask.machine.backend import array_of, in_chunks
+from pyg_topomask.machine.vectors import Writer, compiled, index, lowest_bit, multiply
+
+# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
+VECTORS = '8d395281b0be'
+
+# Queries whose scores are computed together, queries that read a block of keys in turn, and scores that are compared together.
+_ROWS, _QUERIES, _LANES = 8, 64, 16
+# Keys of a block, and numbers of a block of keys with many channels.
+_KEYS, _NUMBERS = 2**12, 2**18
+# Numbers of a page of memory.
+_PAGE = 1024
+# The first scores of a query are divided into at least so many groups, and into twice as many as there are keys to find.
+_GROUPS = 32
+# Beyond so many numbers, sorting takes less time than comparing all pairs.
+_FEW = 512
+_INTEGER, _INTEGERS = ir.IntType(32), ir.VectorType(ir.IntType(32), _LANES)
+
+
+@intrinsic
+def _maxima(typing: Any, x: Any, start: Any, size: Any, groups: Any, out: Any) -> Any:
+    r"""Writes the maxima of groups. Group i holds the numbers at i, i + groups, i + 2 groups and so on."""
+    signature = types.void(x, types.int64, types.int64, types.int64, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, signature.args, arguments)
+        x, start, size, groups, out = write.arguments
+        (largest,) = write.variables(1, _LANES)
+        with write.for_range(index(0), groups, _LANES) as (group, _):
+            builder.store(write.load(write.at(x, start, group), _LANES), largest)
+            with cgutils.for_range_slice(builder, builder.add(group, groups), size, groups) as (place, _):
+                numbers, before = write.load(write.at(x, start, place), _LANES), builder.load(largest)
+                builder.store(builder.select(builder.fcmp_ordered('>', numbers, before), numbers, before), largest)
+            write.store(builder.load(largest), write.at(out, group))
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def _rank(typing: Any, x: Any, start: Any, number: Any, out: Any) -> Any:
+    r"""Writes how many of some numbers are larger than each of them, or equal and before it."""
+    signature = types.void(x, types.int64, types.int64, out)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, signature.args, arguments)
+        x, start, number, out = write.arguments
+        count, lanes = cgutils.alloca_once(builder, _INTEGERS), ir.Constant(_INTEGERS, list(range(_LANES)))
+        with write.for_range(index(0), number, _LANES) as (place, _):
+            numbers = write.load(write.at(x, start, place), _LANES)
+            positions = builder.add(lanes, write.filled(builder.trunc(place, _INTEGER), _LANES))
+            builder.store(ir.Constant(_INTEGERS, [0] * _LANES), count)
+            with write.for_range(index(0), number) as (other, _):
+                given = write.filled(builder.load(write.at(x, start, other)), _LANES)
+                before = builder.icmp_signed('<', write.filled(builder.trunc(other, _INTEGER), _LANES), positions)
+                equal = builder.and_(builder.fcmp_ordered('==', given, numbers), before)
+                larger = builder.or_(builder.fcmp_ordered('>', given, numbers), equal)
+                builder.store(builder.sub(builder.load(count), builder.sext(larger, _INTEGERS)), count)
+            builder.store(builder.load(count), builder.bitcast(write.at(out, place), _INTEGERS.as_pointer()), align=4)
+        return context.get_dummy_value()
+
+    return signature, generate
+
+
+@intrinsic
+def _larger(typing: Any, x: Any, start: Any, bound: Any, equal: Any) -> Any:
+    r"""Returns which of a vector of numbers are above a bound, or equal to it if they shall, one bit for each."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, signature.args, arguments)
+        x, start, bound, equal = write.arguments
+        numbers, bounds = write.load(write.at(x, start), _LANES), write.filled(bound, _LANES)
+        also = write.filled(builder.trunc(equal, ir.IntType(1)), _LANES)
+        reached = builder.and_(builder.fcmp_ordered('==', numbers, bounds), also)
+        larger = builder.or_(builder.fcmp_ordered('>', numbers, bounds), reached)
+        return builder.zext(builder.bitcast(larger, ir.IntType(_LANES)), ir.IntType(64))
+
+    return types.int64(x, types.int64, x.dtype, types.int64), generate
+
+
+@compiled
+def _bound(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-untyped-def]
+    r"""Returns the :obj:`num`-th largest of the maxima of groups. At least :obj:`num` scores reach it."""
+    _maxima(score, start, size, groups, maxima)
+    _rank(maxima, 0, groups, ranks)
+    bound = maxima[0]
+    for group in range(groups):
+        if ranks[group] == num - 1:
+            bound = maxima[group]
+    return bound
+
+
+@compiled
+def _sort(kept, scratch, query, number, num):  # type: ignore[no-untyped-def]
+    r"""Sorts the candidates of a query by their scores, and returns how many are left, at most :obj:`num`. Of equal ones, the
+    first stays.
+    """
+    (top, chosen, _, _), (_, ranks, space, places) = kept, scratch
+    start = query * (chosen.size // _QUERIES)
+    if number <= _FEW:
+        _rank(top, start, number, ranks)
+        for candidate in range(number):
+            space[ranks[candidate]], places[ranks[candidate]] = top[start + candidate], chosen[start + candidate]
+    else:
+        order = np.argsort(-top[start : start + number], kind='mergesort')
+        for rank in range(number):
+            space[rank], places[rank] = top[start + order[rank]], chosen[start + order[rank]]
+    left = min(number, num)
+    top[start : start + left], chosen[start : start + left] = space[:left], places[:left]
+    return left
+
+
+@compiled
+def _keep(kept, scratch, query, num, score, start, size, first_key):  # type: ignore[no-untyped-def]
+    r"""Adds the scores of a query with a block of keys that are above its bound to its candidates. When there are many, the
+    best stay, and the last of them becomes the bound.
+    """
+    (top, chosen, held, bounds), (maxima, ranks, _, _) = kept, scratch
+    limit, groups = chosen.size // _QUERIES, maxima.size
+    bound, candidates, into = bounds[query], held[query], query * limit
+    # In the first block, most scores would be candidates without a bound.
+    equal = int(first_key == 0 and size > 2 * groups and groups <= _FEW)
+    if equal:
+        bound = _bound(score, start, size, num, groups, maxima, ranks)
+    for offset in range(0, size, _LANES):
+        bits = _larger(score, start + offset, bound, equal)
+        while bits != 0:
+            key = offset + lowest_bit(bits)
+            bits &= bits - 1
+            top[into + candidates], chosen[into + candidates] = score[start + key], first_key + key
+            candidates += 1
+            if candidates == limit:
+                candidates = _sort(kept, scratch, query, candidates, num)
+                bound, equal = top[into + num - 1], 0
+    if candidates > num + _LANES:
+        candidates = _sort(kept, scratch, query, candidates, num)
+        bound = top[into + num - 1]
+    bounds[query], held[query] = bound, candidates
+
+
+@compiled
+def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, best, nodes, heads, channels, slots, apart):  # type: ignore[no-untyped-def]
+    r"""Writes the best keys of the queries in some panels. A panel has up to :obj:`_QUERIES` queries of one graph."""
+    most = 1
+    for panel in range(first_panel, last_panel):
+        most = max(most, count[graph_of[panel]])
+    groups = max(_GROUPS, (2 * slots + _LANES - 1) // _LANES * _LANES)
+    width = min(max(min(_KEYS, _NUMBERS // channels), 4 * groups) // groups, (most + groups - 1) // groups) * groups
+    limit, scores = 2 * slots + 2 * _LANES, np.empty(_ROWS * width, q.dtype)
+    top, chosen = np.empty(_QUERIES * limit + _LANES, q.dtype), np.empty(_QUERIES * limit, np.int32)
+    held, bounds = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, q.dtype)
+    length = max(limit, groups, width) + _LANES
+    ranks, space, places = np.empty(length, np.int32), np.empty(length, q.dtype), np.empty(length, np.int32)
+    kept, scratch = (top, chosen, held, bounds), (np.empty(groups, q.dtype), ranks, space, places)
+    for head in range(heads):
+        for panel in range(first_panel, last_panel):
+            graph, begin = graph_of[panel], query_of[panel]
+            first, number = start[graph], count[graph]
+            queries, num = min(_QUERIES, number - begin), min(slots, number)
+            held[:], bounds[:] = 0, -np.inf
+            for first_key in range(0, number, width):
+                columns = min(width, number - first_key)
+                filled = min(width, (columns + groups - 1) // groups * groups)
+                for row in range(_ROWS):
+                    scores[row * width + columns : row * width + filled] = -np.inf
+                for query in range(0, queries, _ROWS):
+                    rows = min(_ROWS, queries - query)
+                    place = ((first + begin + query) * heads + head) * channels
+                    key = head * channels * apart + first + first_key
+                    multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, columns)
+                    for row in range(rows):
+                        _keep(kept, scratch, query + row, num, scores, row * width, filled, first_key)
+            for query in range(queries):
+                left = _sort(kept, scratch, query, held[query], num)
+                place = (head * nodes + first + begin + query) * slots
+                for rank in range(left):
+                    best[place + rank] = first + chosen[query * limit + rank]
+
+
+def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> None:
+    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
+    heads, nodes, channels = q.shape
+    # Rows of keys whose distance is a multiple of a page would share few lines of the cache.
+    keys = k.new_empty(heads, channels, -(-nodes // _PAGE) * _PAGE + _LANES)
+    keys[..., :nodes] = k.transpose(1, 2)
+    query, key, apart = array_of(q.transpose(0, 1)), array_of(keys), keys.size(2)
+    start, number = array_of(first), array_of(count)
+    output, slots = best.numpy().reshape(-1), best.size(2)
+    panels = -(-number // _QUERIES)
+    ptr = np.append(0, np.cumsum(panels))
+    graph_of = np.repeat(np.arange(len(number)), panels)
+    query_of = (np.arange(ptr[-1]) - ptr[graph_of]) * _QUERIES
+    pairs = np.append(0, np.cumsum(np.minimum(number[graph_of] - query_of, _QUERIES) * number[graph_of]))
+
+    def run(first_panel: int, last_panel: int) -> None:
+        _search(
+            first_panel, last_panel, graph_of, query_of, start, number, query, key, output, nodes, heads, channels, slots, apart
+        )  # fmt: skip
+
+    in_chunks(run, pairs, heads * channels)

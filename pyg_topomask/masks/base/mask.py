@@ -1,0 +1,401 @@
+r"""The base class of masks, and the algebra of masks."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable
+from functools import partial, wraps
+from typing import Any, cast
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.flow import FLOWS
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.operators.base import Arithmetic, MaskOperator, check_scale
+from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
+from pyg_topomask.utils.checks import as_numbers, check_generator, check_size
+from pyg_topomask.utils.functorch import is_exporting, outside_transforms
+
+
+def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
+    r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep."""
+
+    @wraps(init)
+    def construct(self: Mask, *args: Any, **kwargs: Any) -> None:
+        if torch.get_default_device().type != 'meta':
+            init(self, *args, **kwargs)
+            return
+        with torch.device('cpu'):
+            init(self, *args, **kwargs)
+        self.to('meta')
+
+    return construct
+
+
+class Mask(Arithmetic, torch.nn.Module, ABC):
+    r"""A topological mask :math:`\mathbf{M}(\mathcal{G})`, which multiplies attention scores entrywise.
+
+    A mask works in two steps. :meth:`prepare` computes everything that does not depend on parameters (walks, orders, bounds).
+    Its result may be stored, or shared between layers. :meth:`bind` applies the learnable parameters, one set per head, and
+    returns a :class:`~pyg_topomask.operators.MaskOperator` of shape :math:`H \times N \times N`. :obj:`mask(data)` does both.
+
+    You can add, scale and transpose (:attr:`T`) masks. You can multiply two masks entrywise if one has low rank or both are
+    sparse.
+
+    Args:
+        heads (int): The number of heads :math:`H`. (default: :obj:`1`)
+
+    Raises:
+        ValueError: If :obj:`heads` is not a positive whole number.
+
+    Shapes:
+        - **input:** a :class:`~torch_geometric.data.Data`, a batch, or a :class:`~pyg_topomask.graphs.Graph` with
+          :math:`|\mathcal{V}|` nodes
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
+
+    #: The structure of the operators of this mask: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors,
+    #: :obj:`"product"` for neither. :obj:`None` if it is unknown until the mask is bound.
+    form: str | None = None
+
+    def __init__(self, heads: int = 1) -> None:
+        super().__init__()
+        check_size(heads=heads)
+        self.heads = int(heads)
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if '__init__' in cls.__dict__:
+            cls.__init__ = _on_cpu_before_meta(cls.__init__)  # type: ignore[method-assign]
+
+    @abstractmethod
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
+        r"""Computes everything that does not depend on parameters.
+
+        Args:
+            graph (Graph): The graphs.
+            generator (torch.Generator, optional): The source of random numbers, if the mask uses any. (default: :obj:`None`)
+        """
+
+    @abstractmethod
+    def bind(self, graph: Graph, state: Any) -> MaskOperator:
+        r"""Applies the parameters to a prepared state."""
+
+    @property
+    def fresh(self) -> bool:
+        r"""Whether every call prepares a new state, for example new walks."""
+        return False
+
+    def settings(self) -> Hashable:
+        r"""Returns a key of the state. Masks with equal keys share a state on a common
+        :class:`~pyg_topomask.graphs.Graph`. By default, masks share nothing.
+        """
+        return self
+
+    def forward(self, graph: Graph | Data, generator: torch.Generator | None = None) -> MaskOperator:
+        r"""Prepares the mask, unless :obj:`graph` already holds the state, and binds it.
+
+        Args:
+            graph (Graph or torch_geometric.data.Data): The graphs.
+            generator (torch.Generator, optional): The source of random numbers, see :meth:`prepared`. (default: :obj:`None`)
+        """
+        graph = Graph.of(graph)
+        with torch.autocast(device_type=graph.device.type, enabled=False):
+            try:
+                return bound(self, graph, self.prepared(graph, generator))
+            except RuntimeError as error:
+                if not is_exporting():
+                    raise
+                accepted = 'masks that torch.export traces, or a Graph that was used before, for which the program is then made'
+                raise ArgumentError('mask', f'{type(self).__name__} on a new graph', accepted) from error
+
+    def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
+        r"""Returns the state that :obj:`graph` holds for masks with equal :meth:`settings`, or prepares it. The graph does
+        not hold states that gradients flow through.
+
+        Args:
+            graph (Graph): The graphs.
+            generator (torch.Generator, optional): The source of random numbers; if given, the mask prepares a new state
+                that is not shared. (default: :obj:`None`)
+        """
+        check_generator(generator)
+        if self.fresh and generator is None:
+            graph.forward_pass.enter(self)
+        return self._state(graph, generator)
+
+    def held_by(self, graph: Graph) -> bool:
+        r"""Returns whether the graph holds the state of this mask, so that nothing is left to prepare."""
+        return not self.fresh and graph.holds(self.settings())
+
+    @outside_transforms
+    def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
+        learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
+        # A state may outlive the call. A state created in inference mode could not be used for training later.
+        with torch.inference_mode(False):
+            if generator is not None or learned:
+                return graph.prepare_mask(self, generator)
+            if self.fresh:
+                return graph.forward_pass.state(self.settings(), partial(graph.prepare_mask, self))
+            return graph.prepared(self.settings(), partial(graph.prepare_mask, self))
+
+    def reset_parameters(self) -> None:
+        r"""Resets all learnable parameters."""
+
+    @property
+    def T(self) -> Mask:
+        r"""The transposed mask."""
+        return TransposedMask(self)
+
+    def __add__(self, other: Mask) -> Mask:
+        return SumMask(self, other) if isinstance(other, Mask) else NotImplemented
+
+    def __mul__(self, other: Mask | Tensor | float) -> Mask:
+        return HadamardMask(self, other) if isinstance(other, Mask) else ScaledMask(self, other)
+
+    __rmul__ = __mul__
+    #: NumPy then leaves the product of an array and a mask to the mask.
+    __array_ufunc__ = None
+
+    def extra_repr(self) -> str:
+        return f'heads={self.heads}'
+
+    def _changed(self, **usual: object) -> str:
+        r"""The settings that differ from their usual values, for :meth:`extra_repr`."""
+        changed = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+        return ''.join(f', {name}={value!r}' for name, value in changed.items())
+
+
+def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
+    r"""Binds a mask, and checks that the result is an operator. An operator of one head is repeated for all heads of the mask.
+
+    Args:
+        mask (Mask): The mask.
+        graph (Graph): The graphs.
+        state (Any): The prepared state.
+
+    Raises:
+        ValueError: If :meth:`Mask.bind` does not return an operator, or one with another number of heads.
+    """
+    operator = graph.bind_mask(mask, state)
+    if not isinstance(operator, MaskOperator):
+        raise ArgumentError(
+            f'{type(mask).__name__}.bind',
+            f'a {type(operator).__name__}',
+            'a MaskOperator, for example from sparse_operator or low_rank_operator',
+            'DenseMask takes a matrix' if isinstance(operator, Tensor) else '',
+        )
+    if operator.heads not in (1, mask.heads):
+        raise ArgumentError(
+            f'{type(mask).__name__}.bind', f'an operator of {operator.heads} heads', f'the {mask.heads} of the mask, or 1'
+        )
+    if operator.heads < mask.heads:
+        return operator.scaled(torch.ones(mask.heads, dtype=operator.dtype, device=graph.device))
+    return operator
+
+
+class ComposedMask(Mask):
+    r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings."""
+
+    def __init__(self, *masks: Mask) -> None:
+        _check_masks(masks, 1)
+        heads = {mask.heads for mask in masks} - {1}
+        if len(heads) > 1:
+            raise ArgumentError('heads', f'masks with {sorted(heads)} heads', 'equal numbers, or 1')
+        super().__init__(max(mask.heads for mask in masks))
+        self.masks = torch.nn.ModuleList(masks)
+        self.form = self._form(masks)
+
+    def _form(self, masks: tuple[Mask, ...]) -> str | None:
+        forms = {mask.form for mask in masks}
+        return forms.pop() if len(forms) == 1 else None if None in forms else 'product'
+
+    @property
+    def _masks(self) -> list[Mask]:
+        return cast('list[Mask]', list(self.masks))
+
+    @property
+    def fresh(self) -> bool:
+        return any(mask.fresh for mask in self._masks)
+
+    @property
+    def flow(self) -> str | None:
+        r"""The common direction of attention along edges, or :obj:`None` if the directions of the masks differ."""
+        flows = {flow for mask in self._masks if (flow := getattr(mask, 'flow', None)) is not None}
+        return flows.pop() if len(flows) == 1 else None
+
+    def settings(self) -> Hashable:
+        return (type(self), *(mask.settings() for mask in self._masks))
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
+        return [mask._state(graph, generator) for mask in self._masks]
+
+    _state = prepare  # the graph keeps the state of each mask, not the list
+
+    def held_by(self, graph: Graph) -> bool:
+        return all(mask.held_by(graph) for mask in self._masks)
+
+    def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
+        return [bound(mask, graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
+
+    def reset_parameters(self) -> None:
+        for mask in self._masks:
+            mask.reset_parameters()
+
+
+class SumMask(ComposedMask):
+    r"""The sum of masks.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the masks need
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        first, *rest = self._bound(graph, state)
+        return sum(rest, start=first)
+
+
+class HadamardMask(ComposedMask):
+    r"""The entrywise product of masks. Of any two factors, one must have low rank, or both must be sparse.
+
+    Args:
+        *masks (Mask): The factors.
+
+    Raises:
+        ValueError: If two factors have neither low rank nor entries. If this is unknown, the check happens when the mask is
+            bound.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the masks need
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
+
+    def _form(self, masks: tuple[Mask, ...]) -> str | None:
+        form = masks[0].form
+        for mask in masks[1:]:
+            if 'low_rank' in (form, mask.form):
+                form = mask.form if form == 'low_rank' else form
+            elif form != mask.form or form != 'sparse':
+                if None not in (form, mask.form):
+                    names = ' and '.join(type(factor).__name__ for factor in masks)
+                    raise ArgumentError('masks', f'the entrywise product of {names}', ENTRYWISE_PRODUCTS)
+                form = None
+        return form
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        product, *rest = self._bound(graph, state)
+        for operator in rest:
+            low_rank = product.low_rank is not None or operator.low_rank is not None
+            product = product * operator if low_rank else sparse_product(product, operator)
+        return product
+
+
+class MultiHeadMask(ComposedMask):
+    r"""Several masks, each for some of the heads. The heads may have masks of different types, or different walks, as in the
+    vision Transformers of `"Linear Transformer Topological Masking with Graph Random
+    Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 4.2).
+
+    Walks stored on the data are the same for all heads and any :obj:`seed`.
+
+    Args:
+        *masks (Mask): Two or more masks. The heads of the first mask come first.
+
+    Raises:
+        ValueError: If there are fewer than two masks.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the masks need
+        - **output:** a mask operator :math:`(\sum_m H_m, |\mathcal{V}|, |\mathcal{V}|)` for masks with :math:`H_m` heads
+
+    Example:
+        >>> from pyg_topomask.masks import GRFMask
+        >>> MultiHeadMask(*(GRFMask(heads=1, seed=head) for head in range(4))).heads
+        4
+    """
+
+    def __init__(self, *masks: Mask) -> None:
+        _check_masks(masks, 2)
+        Mask.__init__(self, sum(mask.heads for mask in masks))
+        self.masks = torch.nn.ModuleList(masks)
+        self.form = self._form(masks)
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        return MaskOperator.side_by_side(*self._bound(graph, state))
+
+
+class TransposedMask(ComposedMask):
+    r"""The transpose of a mask.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the mask needs
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+    """
+
+    def __init__(self, mask: Mask) -> None:
+        super().__init__(mask)
+
+    @property
+    def flow(self) -> str | None:
+        flow = super().flow
+        return None if flow is None else next(other for other in FLOWS if other != flow)
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        return self._bound(graph, state)[0].T
+
+
+class ScaledMask(ComposedMask):
+    r"""A mask times a number, or times one number per head.
+
+    Args:
+        mask (Mask): The mask.
+        scale (float, torch.Tensor or torch.nn.Parameter): The factor; a tensor has no dimensions or shape :obj:`[heads]`. A
+            parameter is learned. To let a gradient flow to another tensor, multiply the operator: :obj:`mask(graph) * scale`.
+
+    Raises:
+        ValueError: If the factor has a different shape, is not finite, or requires a gradient but is not a parameter.
+
+    Shapes:
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the mask needs
+        - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
+        - **parameters:** :obj:`scale` :math:`()` or :math:`(H)` *(optional)*
+    """
+
+    scale: Tensor
+    initial: Tensor
+
+    def __init__(self, mask: Mask, scale: Tensor | float) -> None:
+        super().__init__(mask)
+        scale = as_numbers(None if isinstance(scale, Tensor) else torch.get_default_dtype(), scale=scale)
+        check_scale(scale, mask.heads)
+        if not scale.is_meta and not bool(scale.isfinite().all()):
+            raise ArgumentError('scale', scale.tolist(), 'finite numbers')
+        if scale.requires_grad and not isinstance(scale, torch.nn.Parameter):
+            raise ArgumentError(
+                'scale',
+                'a tensor that requires a gradient, which a mask cannot learn',
+                'a torch.nn.Parameter, and for other tensors the product with the operator, mask(graph) * scale',
+            )
+        self.heads = max(mask.heads, scale.numel())
+        self.initial = scale.detach().clone()
+        if isinstance(scale, torch.nn.Parameter):
+            self.scale = scale
+        else:
+            self.register_buffer('scale', self.initial.clone())
+
+    def reset_parameters(self) -> None:
+        super().reset_parameters()
+        with torch.no_grad():
+            self.scale.copy_(self.initial)
+
+    def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
+        # torch.compile would treat this as a product of two tensors.
+        return self._bound(graph, state)[0].scaled(self.scale)
+
+
+def _check_masks(masks: tuple[Any, ...], least: int) -> None:
+    if len(masks) < least or not all(isinstance(mask, Mask) for mask in masks):
+        given = [type(mask).__name__ for mask in masks]
+        raise ArgumentError('masks', given, f'masks, {least} or more, as separate arguments')

@@ -1,0 +1,3 @@
+from pyg_topomask.operators.base import MaskOperator
+
+__all__ = ['MaskOperator']

@@ -1,0 +1,287 @@
+r"""The action of polynomials in a sparse matrix on dense blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.operators.capabilities import blocks_of
+from pyg_topomask.operators.sparse_matmul import product, spmm
+from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.utils.functorch import LoopedFunction, gradients
+
+# Numbers in a chunk of columns that stays in the cache of a core, and in that of all.
+_NEAR, _FAR = 200_000, 2**21
+# Columns of a chunk in the cache of all, and a multiple that products are fast for.
+_WIDE, _FAST = 32, 16
+
+# Returns alpha * B u + beta * w for the sparse matrix B, perhaps in the place of the last tensor.
+Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
+
+
+@dataclass(frozen=True)
+class PolynomialStructure(MaskStructure):
+    r"""A polynomial of a sparse matrix, see :func:`polynomial_action`. Tensors: its coefficients, :obj:`[H or 1, K + 1]`, the
+    entries of the matrix, :obj:`[1, nnz]`, and their pattern.
+    """
+
+    method: str
+    transposed: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        coefficients, value, *pattern = tensors[:7]
+        return polynomial_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
+
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        return 1 not in learnable  # gradients of the entries of the matrix take a block for each power
+
+    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        from pyg_topomask.machine.polynomial import forward
+
+        return forward(*self._parts(tensors, q.dtype), q, k, v)
+
+    def attend_backward(
+        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
+    ) -> list[Tensor]:
+        from pyg_topomask.machine.polynomial import backward
+
+        *grads, grad_coefficients = backward(*self._parts(tensors, q.dtype), q, k, v, grad)
+        return [*grads, *(grad_coefficients.to(tensors[index].dtype) for index in learnable)]
+
+    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
+        return tensors[:2] if self.method == 'powers' else None
+
+    def _parts(self, tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
+        coefficients, value, *pattern = tensors[:7]
+        return *_matrix(value.to(dtype), pattern, self.transposed), coefficients.to(dtype), self.method
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return replace(self, transposed=not self.transposed), tuple(tensors)
+
+
+def polynomial_action(
+    coefficients: Tensor, value: Tensor, pattern: SparsePattern, x: Tensor, method: str, transpose: bool = False
+) -> Tensor:
+    r"""Multiplies by a polynomial of a sparse matrix, shared by all heads: :math:`\sum_k c_k T_k(\mathbf{B}) \mathbf{x}` with
+    Chebyshev polynomials :math:`T_k`, or :math:`\sum_k c_k \mathbf{B}^k \mathbf{x}`.
+
+    Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients in :obj:`x` and in the coefficients.
+    The gradient in :obj:`value` keeps one block per degree.
+
+    Args:
+        coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.
+        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`.
+        pattern (SparsePattern): Their positions.
+        x (torch.Tensor): The block, :obj:`[N, H, c]`.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
+        transpose (bool): Multiply by the transpose. (default: :obj:`False`)
+
+    Returns:
+        torch.Tensor: :obj:`[N, H, c]`, differentiable in :obj:`coefficients`, :obj:`value` and :obj:`x`.
+    """
+    work = x.to(torch.promote_types(x.dtype, torch.float32))
+    coefficients, value = coefficients.to(work.dtype), value.to(work.dtype)
+    if x.numel() == 0:
+        return x.clone()
+    if value.requires_grad:
+        out = _plain(work, coefficients, value, method, transpose, pattern)
+    elif work.stride(1) == 0 and not work.requires_grad:
+        out = _SharedPolynomial.apply(
+            work[:, 0], coefficients.expand(x.size(1), -1), value, method, transpose, *pattern.tensors
+        )
+    else:
+        out = _Polynomial.apply(work, coefficients, value, method, transpose, *pattern.tensors)
+    return out.to(x.dtype)
+
+
+def _plain(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, pattern: SparsePattern) -> Tensor:
+    r"""The action of the polynomial by operations that autograd differentiates. It keeps a block for each degree."""
+
+    def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
+        product = alpha * spmm(pattern, value, u.unsqueeze(1), transpose).squeeze(1)
+        return product + beta * w if beta != 0 else product
+
+    terms = _terms(step, x.flatten(1), coefficients.size(1), method)
+    pairs = zip(coefficients.unsqueeze(-1).unbind(1), terms, strict=True)
+    return sum((c * term.view(x.shape) for c, term in pairs), start=torch.zeros_like(x))
+
+
+def polynomial_terms(
+    value: Tensor, pattern: SparsePattern, x: Tensor, count: int, method: str, transpose: bool = False
+) -> Iterator[Tensor]:
+    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0, without gradients. A
+    term is valid until two more have been drawn.
+
+    Args:
+        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[nnz]`.
+        pattern (SparsePattern): Their positions.
+        x (torch.Tensor): The block, :obj:`[N, c]`.
+        count (int): The number of terms.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
+        transpose (bool): Multiply by the transpose. (default: :obj:`False`)
+    """
+    return _terms(_raw_step(value.unsqueeze(0), pattern, transpose), x, count, method)
+
+
+def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, method: str, segments: Segments) -> Tensor:
+    r"""Returns the entries of polynomials of a sparse matrix at all pairs of nodes of the same graph, by row,
+    :obj:`[J, num_pairs]`. Not differentiable.
+
+    Args:
+        value (torch.Tensor): The entries of the matrix, :obj:`[nnz]`, none of them between two graphs.
+        pattern (SparsePattern): Their positions.
+        basis (torch.Tensor): The coefficients of the polynomials, :obj:`[J, K + 1]`, in the data type of the entries.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`polynomial_action`.
+        segments (Segments): The division of the nodes into graphs.
+    """
+    if uses_numba(value.device):
+        from pyg_topomask.machine.polynomial import blocks
+
+        return blocks(pattern, value, basis, method, segments)
+    return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
+
+
+def _matrix(value: Tensor, pattern: Sequence[Tensor], transpose: bool) -> tuple[SparsePattern, Tensor]:
+    r"""Returns pattern and entries of a matrix, :obj:`[nnz]`, or of its transpose."""
+    matrix = SparsePattern(*pattern)
+    return (matrix.T, value[0].index_select(0, matrix.perm_t)) if transpose else (matrix, value[0])
+
+
+def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
+    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0. A term is valid
+    until two more have been drawn.
+    """
+    before, current = x, x
+    for k in range(count):
+        if k > 0:
+            factors = (2.0, current, -1.0, before) if method == 'chebyshev' and k > 1 else (1.0, current, 0.0, current)
+            before, current = current, step(*factors, None if before is x else before)
+        yield current
+
+
+def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
+    rowptr, col, entries = pattern.rowptr, pattern.col, value[0]
+    if transpose:
+        rowptr, col, entries = pattern.rowptr_t, pattern.col_t, entries.index_select(0, pattern.perm_t)
+    size = rowptr.numel() - 1
+    matrix = torch.sparse_csr_tensor(rowptr, col, entries, (size, size), check_invariants=False)
+
+    def step(alpha: float, u: Tensor, beta: float, w: Tensor, spare: Tensor | None) -> Tensor:
+        if beta == 0.0 and alpha == 1.0:
+            return product(matrix, u, torch.empty_like(u) if spare is None else spare)
+        return torch.addmm(w, matrix, u, beta=beta, alpha=alpha, out=spare)
+
+    return step
+
+
+def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
+    r"""Coefficients for each column of :obj:`x.flatten(1)`, rather than for each head, :obj:`[K + 1, H c]`."""
+    return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).flatten(1)
+
+
+def _chunks(x: Tensor) -> list[slice]:
+    r"""Cuts the columns so that the terms of a chunk stay in cache on a CPU."""
+    columns = x[0].numel()
+    width = columns
+    if x.device.type == 'cpu':
+        width = max(_NEAR // x.size(0), min(_FAR // x.size(0), _WIDE), _FAST) // _FAST * _FAST
+    return [slice(start, start + width) for start in range(0, columns, width)]
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    x, coefficients, value, ctx.method, ctx.transpose, *pattern = inputs
+    ctx.save_for_backward(x, coefficients, value, *pattern)
+
+
+class _Polynomial(LoopedFunction):
+    @staticmethod
+    def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
+        if uses_numba(x.device):
+            from pyg_topomask.machine.polynomial import apply
+
+            return apply(*_matrix(value, pattern, transpose), coefficients, method, x)
+        step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
+        by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
+        for chunk in _chunks(x):
+            total = torch.zeros_like(columns[:, chunk], memory_format=torch.contiguous_format)
+            terms = _terms(step, columns[:, chunk].contiguous(), coefficients.size(1), method)
+            for c, term in zip(by_column[:, chunk], terms, strict=True):
+                total.addcmul_(c, term)
+            out[:, chunk] = total
+        return out.view(x.shape)
+
+    setup_context = staticmethod(_keep)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        # Polynomials of the transpose applied to the gradient serve both: none of the forward pass has to be kept.
+        x, coefficients, value, *pattern = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def plain(x: Tensor, coefficients: Tensor) -> Tensor:
+                return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
+
+            return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
+        if uses_numba(x.device):
+            from pyg_topomask.machine.polynomial import apply_backward
+
+            matrix = _matrix(value, pattern, ctx.transpose)
+            return (*apply_backward(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
+        step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
+        by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
+        grad_columns = torch.zeros_like(by_column)
+        for chunk in _chunks(x):
+            total = torch.zeros_like(columns[:, chunk], memory_format=torch.contiguous_format)
+            inputs = given[:, chunk].contiguous()
+            product = torch.empty_like(inputs)
+            terms = _terms(step, columns[:, chunk].contiguous(), coefficients.size(1), ctx.method)
+            for k, (c, term) in enumerate(zip(by_column[:, chunk], terms, strict=True)):
+                total.addcmul_(c, term)
+                if ctx.needs_input_grad[1]:
+                    grad_columns[k, chunk] = torch.mul(term, inputs, out=product).sum(0)
+            grad_x[:, chunk] = total
+        grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
+        grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
+        return (grad_x.view(x.shape), grad_coefficients, None, None, None) + (None,) * len(pattern)
+
+
+class _SharedPolynomial(LoopedFunction):
+    r"""Polynomials of every head of one block, :obj:`[N, c]`, that takes no gradient: its terms serve all heads."""
+
+    @staticmethod
+    def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
+        step, out = _raw_step(value, SparsePattern(*pattern), transpose), x.new_empty(coefficients.size(0), *x.shape)
+        for chunk in _chunks(x):
+            total = torch.zeros_like(out[..., chunk], memory_format=torch.contiguous_format)
+            terms = _terms(step, x[:, chunk].contiguous(), coefficients.size(1), method)
+            for c, term in zip(coefficients.t()[..., None, None], terms, strict=True):
+                total.addcmul_(c, term)
+            out[..., chunk] = total
+        return out.transpose(0, 1)
+
+    setup_context = staticmethod(_keep)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, coefficients, value, *pattern = ctx.saved_tensors
+        if torch.is_grad_enabled():
+
+            def plain(coefficients: Tensor) -> Tensor:
+                shared = x.unsqueeze(1).expand(-1, coefficients.size(0), -1)
+                return _plain(shared, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
+
+            return (None, *gradients(plain, grads, coefficients), None, None, None) + (None,) * len(pattern)
+        step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
+        for chunk in _chunks(x):
+            upstream = grads[0][..., chunk].transpose(0, 1).flatten(1)
+            terms = _terms(step, x[:, chunk].contiguous(), coefficients.size(1), ctx.method)
+            for k, term in enumerate(terms):
+                grad[:, k] += upstream @ term.flatten()
+        return (None, grad, None, None, None) + (None,) * len(pattern)

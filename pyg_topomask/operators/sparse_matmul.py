@@ -1,0 +1,155 @@
+r"""Products with a sparse matrix whose values differ between heads, and their gradients, which are again such products."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.utils.functorch import LoopedFunction, keep_inputs
+
+warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
+
+
+def entries_of(mask: MaskOperator) -> Entries:
+    r"""Returns the entries of a sparse mask.
+
+    Args:
+        mask (MaskOperator): The bound mask.
+
+    Raises:
+        ValueError: If the mask has none, or may have more than :obj:`~pyg_topomask.operators.capabilities.MAX_ENTRIES` per
+            head.
+    """
+    if mask.entries is None:
+        raise ArgumentError('mask', f'{mask!r}, which has no sparse entries', 'sparse masks, or a route without entries')
+    return mask.entries()
+
+
+def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
+    r"""Sparse matrix times dense matrix, per head: :math:`\mathbf{y}_i = \sum_j s_{ij} \mathbf{x}_j`.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        value (torch.Tensor): Their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads.
+        x (torch.Tensor): The dense matrix, :obj:`[num_cols, H, c]`.
+        transpose (bool): Multiply by the transpose; :obj:`x` is then :obj:`[num_rows, H, c]`. (default: :obj:`False`)
+
+    Returns:
+        torch.Tensor: :obj:`[num_rows, H, c]`, differentiable in :obj:`value` and :obj:`x`.
+    """
+    return _SpMM.apply(value, x, transpose, *pattern.tensors)
+
+
+def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
+    r"""Sampled dense-dense product, per head: :math:`s_{ij} = \mathbf{a}_i^{\top} \mathbf{b}_j` at the entries of the pattern.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        a (torch.Tensor): Left factors, :obj:`[num_rows, H, c]`.
+        b (torch.Tensor): Right factors, :obj:`[num_cols, H, c]`.
+
+    Returns:
+        torch.Tensor: :obj:`[H, nnz]`, differentiable in both factors.
+    """
+    return _SDDMM.apply(a, b, *pattern.tensors)
+
+
+def multiply(rowptr: Tensor, col: Tensor, value: Tensor, x: Tensor, out: Tensor | None = None) -> Tensor:
+    r"""Multiplies one CSR matrix of values :obj:`[nnz]` with :obj:`x` of shape :obj:`[num_cols, c]`. Not differentiable."""
+    num_rows = rowptr.numel() - 1
+    if out is None:
+        out = x.new_empty(num_rows, x.size(1))
+    if col.numel() == 0 or out.numel() == 0:
+        return out.zero_()
+    matrix = torch.sparse_csr_tensor(rowptr, col, value, (num_rows, x.size(0)), check_invariants=False)
+    return product(matrix, x, out)
+
+
+def product(matrix: Tensor, x: Tensor, out: Tensor) -> Tensor:
+    r"""Writes the product of a CSR tensor with a dense matrix to :obj:`out`, whatever that holds. Not differentiable."""
+    if x.device.type == 'cpu' and torch.backends.mkl.is_available():
+        return out.addmm_(matrix, x, beta=0.0)  # torch.mm makes a matrix of zeros first, and copies it
+    return torch.mm(matrix, x, out=out)
+
+
+def sample(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
+    r"""Returns the entries of :math:`\mathbf{A} \mathbf{B}^{\top}` at CSR positions, :obj:`[nnz]`. Not differentiable."""
+    value = a.new_zeros(col.numel())
+    if col.numel() == 0 or a.size(1) == 0:
+        return value
+    matrix = torch.sparse_csr_tensor(rowptr, col, value, (a.size(0), b.size(0)), check_invariants=False)
+    torch.sparse.sampled_addmm(matrix, a, b.t(), beta=0.0, out=matrix)
+    return value
+
+
+class _SpMM(LoopedFunction):
+    @staticmethod
+    def forward(value: Tensor, x: Tensor, transpose: bool, *pattern: Tensor) -> Tensor:
+        matrix = SparsePattern(*pattern)
+        rowptr, col = (matrix.rowptr_t, matrix.col_t) if transpose else (matrix.rowptr, matrix.col)
+        value = value.index_select(1, matrix.perm_t) if transpose else value
+        out = x.new_empty(rowptr.numel() - 1, x.size(1), x.size(2))
+        # Head by head: narrow blocks stay in cache, and one head's values make one CSR matrix.
+        for head in range(x.size(1)):
+            multiply(rowptr, col, value[head if value.size(0) > 1 else 0], x[:, head], out[:, head])
+        return out
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        value, x, ctx.transpose, *pattern = inputs
+        ctx.save_for_backward(value, x, *pattern)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        value, x, *tensors = ctx.saved_tensors
+        pattern, (grad,) = SparsePattern(*tensors), grads
+        grad_value = grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_value = sddmm(pattern, x, grad) if ctx.transpose else sddmm(pattern, grad, x)
+            if value.size(0) == 1:
+                grad_value = grad_value.sum(0, keepdim=True)
+        if ctx.needs_input_grad[1]:
+            grad_x = spmm(pattern, value, grad, not ctx.transpose)
+        return (grad_value, grad_x, None) + (None,) * len(tensors)
+
+
+class _SDDMM(LoopedFunction):
+    @staticmethod
+    def forward(a: Tensor, b: Tensor, *pattern: Tensor) -> Tensor:
+        rowptr, col, *_ = pattern
+        heads = [sample(rowptr, col, a[:, head], b[:, head]) for head in range(a.size(1))]
+        return torch.stack(heads) if heads else a.new_empty(0, col.numel())
+
+    setup_context = staticmethod(keep_inputs)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        a, b, *tensors = ctx.saved_tensors
+        pattern, (grad,) = SparsePattern(*tensors), grads
+        grad_a = spmm(pattern, grad, b) if ctx.needs_input_grad[0] else None
+        grad_b = spmm(pattern, grad, a, transpose=True) if ctx.needs_input_grad[1] else None
+        return (grad_a, grad_b) + (None,) * len(tensors)
+
+
+@dataclass(frozen=True)
+class SparseStructure(MaskStructure):
+    r"""An explicit sparse mask: the tensors are the values, :obj:`[H or 1, nnz]`, and those of a :class:`SparsePattern`."""
+
+    transposed: bool = False
+
+    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+        value, *pattern = tensors
+        return spmm(SparsePattern(*pattern), value.to(x.dtype), x, self.transposed)
+
+    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+        return SparseStructure(not self.transposed), tuple(tensors)

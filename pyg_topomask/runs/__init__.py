@@ -1,4 +1,0 @@
-r"""Training runs, independent of GraphGym and of models.
-
-:class:`~pyg_topomask.runs.run.Run` is a run in a folder. The other files are its components.
-"""

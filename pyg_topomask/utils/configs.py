@@ -1,0 +1,96 @@
+r"""The configurations of the package, by name."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile
+from pathlib import Path
+from typing import Any
+
+from pyg_topomask.errors import ArgumentError
+
+_NAME = 'graphgps_configs'
+_PACKED = Path(__file__).parents[1] / _NAME
+#: The configurations: in an installed wheel inside the package, in a checkout at the top.
+FOLDER = _PACKED if _PACKED.is_dir() else Path(__file__).parents[2] / _NAME
+
+
+def config_names() -> list[str]:
+    r"""Returns the names of the configurations, such as :obj:`"digits"` and :obj:`"kmip/enzymes"`."""
+    names = (path.relative_to(FOLDER).with_suffix('').as_posix() for path in FOLDER.rglob('*.yaml'))
+    return sorted(names, key=lambda name: (name.count('/'), name))
+
+
+def find_config(cfg: str | Path) -> Path:
+    r"""Returns the file of a configuration.
+
+    Args:
+        cfg (str or Path): A YAML file, or else the name of a configuration of this package.
+
+    Raises:
+        ValueError: If there is neither, or the file has another suffix.
+
+    Example:
+        >>> find_config('kmip/enzymes').name
+        'enzymes.yaml'
+    """
+    path = Path(cfg)
+    if path.exists() and not path.is_dir():
+        if path.suffix not in ('.yaml', '.yml', ''):  # yacs would run a file of Python
+            raise ArgumentError('cfg', f'{str(cfg)!r}', 'YAML files, with the suffix .yaml, .yml or none')
+        return path
+    names = config_names()
+    if str(cfg) in names:
+        return FOLDER / f'{cfg}.yaml'
+    similar = [name for name in names if Path(name).name == path.name.removesuffix('.yaml')]
+    raise ArgumentError(
+        'cfg',
+        f'{str(cfg)!r}, which is no file',
+        'YAML files, and names of configurations, such as digits and cora',
+        f'the package has {" and ".join(similar)}' if similar else 'python -m pyg_topomask list configs prints all names',
+    )
+
+
+def check_keys(text: str, source: str) -> None:
+    r"""Raises a :class:`ValueError` if a key of a YAML occurs twice in one group. YAML readers would take the last one.
+
+    Args:
+        text (str): The YAML.
+        source (str): Its name, for the error message.
+    """
+    import yaml  # type: ignore[import-untyped]
+
+    class Loader(yaml.BaseLoader):  # type: ignore[misc]
+        def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[str, Any]:
+            known: set[str] = set()
+            for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode) and key.value != '<<'):
+                if key.value in known:
+                    given = f'the key {key.value!r} again in line {key.start_mark.line + 1}'
+                    raise ArgumentError(source, given, 'each key once in its group')
+                known.add(key.value)
+            return dict(super().construct_mapping(node, deep))
+
+    yaml.load(text, Loader=Loader)
+
+
+def check_overrides(words: Sequence[str]) -> None:
+    r"""Raises a :class:`ValueError` unless words alternate between keys and values.
+
+    Args:
+        words (sequence of str): The words after the configuration on a command line.
+    """
+    if len(words) % 2:
+        given = f'{" ".join(words)!r}, {len(words)} word{"s" * (len(words) > 1)}'
+        raise ArgumentError('options', given, 'pairs of a key and a value, such as gt.layers 2')
+
+
+def config_sentences() -> dict[str, str]:
+    r"""Returns the first sentence of each configuration, and whether it needs no download, by its name."""
+    return {name: _sentence((FOLDER / f'{name}.yaml').read_text(encoding='utf-8')) for name in config_names()}
+
+
+def _sentence(text: str) -> str:
+    comment = ' '.join(line.lstrip('# ') for line in takewhile(lambda line: line.startswith('#'), text.splitlines()))
+    first = re.split(r'(?<=[.?]) (?=[A-Z`])', comment)[0]
+    return f'{first} No download.' if 'needs no download' in comment else first

@@ -1,0 +1,248 @@
+from __future__ import annotations
+
+import errno
+import json
+import math
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint, set_rng_state
+from pyg_topomask.apps.runs.devices import find_device
+from pyg_topomask.apps.runs.folder import clear_run, locked
+from pyg_topomask.apps.runs.run import Row, Run
+
+fcntl = pytest.importorskip('fcntl')
+
+HOLD = """
+import sys
+from pathlib import Path
+from pyg_topomask.apps.runs.folder import locked
+
+with locked(Path(sys.argv[1])):
+    print('locked', flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_another_process_is_refused_until_the_first_ends(tmp_path: Path) -> None:
+    folder = tmp_path / 'new' / 'run'
+    process = subprocess.Popen(
+        [sys.executable, '-c', HOLD, str(folder)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    assert process.stdout is not None
+    assert process.stdout.readline() == 'locked\n'
+    with pytest.raises(ValueError, match=rf'^out: got {folder}, where another process trains; accepted:'), locked(folder):
+        pass
+    process.kill()
+    process.communicate()
+    with locked(folder):
+        pass
+    with locked(folder):
+        pass
+
+
+def test_lock_ends_with_the_block_though_a_worker_lives(tmp_path: Path) -> None:
+    with locked(tmp_path):
+        copy = os.dup(next(fd for fd in map(int, os.listdir('/proc/self/fd')) if _is_lock(fd, tmp_path)))
+    with locked(tmp_path):
+        os.close(copy)
+
+
+def _is_lock(fd: int, folder: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), (folder / '.lock').stat())
+    except OSError:
+        return False
+
+
+def test_without_locks_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*args: Any) -> None:
+        raise OSError(errno.ENOLCK, 'no locks available')
+
+    monkeypatch.setattr(fcntl, 'flock', refuse)
+    with locked(tmp_path), locked(tmp_path):
+        pass
+    assert tmp_path.is_dir()
+
+
+def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
+    row, config = {'epoch': 3, 'val_auc': float('nan')}, '{gt: {layers: 3}, optim: {max_epoch: 5}}'
+
+    def run(config: str, *history: Row) -> Run:
+        run = Run(tmp_path, config, 'val_auc', length='optim.max_epoch')
+        run.history = list(history)
+        return run
+
+    (tmp_path / 'checkpoints').mkdir()
+    save_checkpoint(tmp_path / 'checkpoints' / 'best.pt', {'config': config, 'best': row})
+    assert run(config.replace('5', '9'), {**row, 'val_auc': float('nan')}).load_best()['best']['epoch'] == 3
+    with pytest.raises(ValueError, match='got the model of another run'):
+        run(config, {**row, 'epoch': 2}).load_best()
+    with pytest.raises(ValueError, match='got the model of another run'):
+        run(config.replace('layers: 3', 'layers: 4'), row).load_best()
+    # Without a validated epoch the last one counts.
+    (tmp_path / 'checkpoints' / 'best.pt').unlink()
+    save_checkpoint(tmp_path / 'checkpoints' / 'last.pt', {'config': config, 'best': None})
+    assert run(config, {'epoch': 0}).load_best()['best'] is None
+
+
+@pytest.mark.parametrize('damage', [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])])
+def test_a_finished_run_without_its_best_model_keeps_its_result(tmp_path: Path, damage: Callable[[Path], object]) -> None:
+    run = Run(tmp_path, '{lr: 0.1}', 'val_auc')
+    with run.open():
+        run.history.append({'epoch': 0, 'val_auc': 1.0, 'seconds': 1.0})
+        run.save({'model': torch.zeros(1)})
+        run.finish({'test_auc': 0.5}, 1)
+    damage(run.best_file)
+    with pytest.raises(ValueError, match=r'best.pt: got .*; accepted: the model of the best epoch .*; restore it'):
+        run.load(resume=True)
+    assert json.loads((tmp_path / 'result.json').read_text())['test_auc'] == 0.5
+    assert run.load(resume=False) is None
+
+
+def test_best() -> None:
+    run = Run(Path(), '', 'val_auc')
+    assert run.best is None
+    run.history = [{'epoch': 0.0}]
+    assert run.best is None
+    run.history += [{'val_auc': value} for value in (float('nan'), 0.5, 0.5, 0.25)]
+    assert run.best is run.history[2]  # the first of equals
+    run.maximize = False
+    assert run.best is run.history[4]
+    run.history = [{'val_auc': float('nan')}, {'val_auc': float('nan')}]
+    assert run.best is run.history[0]
+
+
+def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    config = '{lr: 0.1, epochs: 3}'
+
+    def train(config: str, epochs: int, resume: bool = False) -> list[float]:
+        torch.manual_seed(0)
+        run, drawn = Run(tmp_path / 'run', config, 'val_auc', length='epochs', files=['log']), torch.zeros(0)
+        checkpoint = run.load(resume)
+        run.check_length(checkpoint, epochs)
+        with run.open(checkpoint):
+            if checkpoint is not None:
+                drawn = checkpoint['model']
+                set_rng_state(checkpoint['rng'][0])
+            for epoch in range(len(run.history), epochs):
+                drawn = torch.cat([drawn, torch.rand(1)])
+                row = {'epoch': epoch} if epoch == 1 else {'epoch': epoch, 'val_auc': -float(epoch)}
+                run.history.append(row)
+                run.save({'model': drawn}, optimizer=epoch)
+            assert len(run.load_best()['model']) == 1
+        return drawn.tolist()
+
+    assert train(config, 1, resume=True)
+    folder = tmp_path / 'run'
+    assert f'no checkpoint in {folder}' in capsys.readouterr().err
+    resumed = train(config.replace('3', '4'), 3, resume=True)
+    assert (folder / 'config.yaml').read_text() == '{lr: 0.1, epochs: 4}'
+    with pytest.raises(ValueError, match=r'cannot resume from \S*last.pt, .*: lr was 0.1 and is 0.2$'):
+        train(config.replace('0.1', '0.2'), 3, resume=True)
+    with pytest.raises(ValueError, match=r'^out: got \S*run, which has a run of another configuration: lr was 0.1 and is 0.2;'):
+        train(config.replace('3', '4').replace('0.1', '0.2'), 3)
+    with pytest.raises(ValueError, match=r'^out: got \S*run, which has a run of another configuration: epochs was 4 and is 3;'):
+        train(config, 3)
+    with pytest.raises(ValueError, match=r'^epochs: got 2; accepted: 3, the epochs that the run has, and more'):
+        train(config.replace('3', '2'), 2, resume=True)
+    config = config.replace('3', '4')
+    assert (folder / 'metrics.csv').read_text() == 'epoch,val_auc\n0,-0.0\n1,\n2,-2.0\n'
+    assert sorted(load_checkpoint(folder / 'checkpoints' / 'best.pt')) == ['best', 'config', 'model', 'schema_version']
+    for name in ('log', 'mine'):
+        (folder / name).write_text('')
+    assert train(config, 3) == resumed
+    assert f'replacing the run in {folder}' in capsys.readouterr().err
+    assert {path.name for path in folder.iterdir()} == {'.lock', 'checkpoints', 'config.yaml', 'metrics.csv', 'mine'}
+
+
+def test_folders_that_cannot_be_made_are_refused_before_training(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / 'file').write_text('')
+    with pytest.raises(ValueError, match=r'^out: got \S*file/run, but \S*file is a file; accepted: folders that can be'):
+        Run(tmp_path / 'file' / 'run', '{}', 'val_auc').load(resume=False)
+    monkeypatch.setattr('os.access', lambda *_: False)  # as for a user who is not root
+    with pytest.raises(ValueError, match=r'^out: got \S*deep/run, but \S* is not writable'):
+        Run(tmp_path / 'deep' / 'run', '{}', 'val_auc').load(resume=False)
+    assert [path.name for path in tmp_path.iterdir()] == ['file']
+
+
+def test_device(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: True)
+    assert [find_device('x', name).type for name in ('auto', 'cpu', 'cuda', 'gpu')] == ['cuda', 'cpu', 'cuda', 'cuda']
+    monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
+    assert [find_device('x', name).type for name in ('auto', 'cpu')] == ['cpu', 'cpu']
+    with pytest.raises(ValueError, match=r"^x: got 'gpu', and there is no CUDA device; accepted: auto, cpu"):
+        find_device('x', 'gpu')
+    with pytest.raises(ValueError, match=r"^x: got 'tpu'; accepted: auto, cpu, cuda, gpu"):
+        find_device('x', 'tpu')
+
+
+def test_empty_folders_are_removed(tmp_path: Path) -> None:
+    for name in ('a/1.pt', 'a/2.pt', 'b/1.pt', 'b/mine', 'top'):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text('')
+    clear_run(tmp_path, ['?/1.pt', 'a/2.pt', 'top', 'absent'])
+    assert [str(path.relative_to(tmp_path)) for path in sorted(tmp_path.rglob('*'))] == ['b', 'b/mine']
+
+
+def test_a_result_is_gone_once_training_goes_on(tmp_path: Path) -> None:
+    run = Run(tmp_path, 'seed: 0', 'val_auc')
+    with run.open(run.load(resume=False)):
+        for epoch, seconds in enumerate((1.0, 1.5, 10.0)):
+            run.history.append({'epoch': epoch, 'val_auc': 1.0, 'seconds': seconds})
+            run.save({'model': torch.zeros(1)})
+        run.finish({'test_auc': 0.5}, 1)
+    assert json.loads((tmp_path / 'result.json').read_text())['seconds_per_epoch'] == 1.5
+    with run.open(run.load(resume=True)):
+        assert not (tmp_path / 'result.json').exists()
+
+
+def test_a_result_may_hold_what_is_not_finite(tmp_path: Path) -> None:
+    run = Run(tmp_path, 'seed: 0', 'val_auc')
+    run.history = [{'epoch': 0, 'seconds': 0.5, 'val_auc': 0.25}]
+    run.finish({'test_auc': 0.75, 'val_loss': math.inf, 'test_loss': math.nan}, 3)
+    result = json.loads((tmp_path / 'result.json').read_text())
+    assert (result['metric'], result['test_auc'], result['val_loss'], result['test_loss']) == ('test_auc', 0.75, None, None)
+
+
+def finished(folder: Path, config: str) -> None:
+    run = Run(folder, config, 'val_auc')
+    with run.open(run.load(resume=False)):
+        run.history.append({'epoch': 0, 'val_auc': 1.0, 'seconds': 1.0})
+        run.save({'model': torch.zeros(1)})
+        run.finish({'test_auc': 0.5}, 1)
+
+
+@pytest.mark.parametrize('resume', [False, True])
+def test_a_run_that_begins_during_another_does_not_replace_it(tmp_path: Path, resume: bool) -> None:
+    if resume:
+        finished(tmp_path, '{lr: 1}')
+    run = Run(tmp_path, '{lr: 1}', 'val_auc')
+    checkpoint = run.load(resume)
+    finished(tmp_path, '{lr: 1}')
+    with pytest.raises(ValueError, match=r'^out: got .*, where another run has just trained; accepted'), run.open(checkpoint):
+        pass
+    assert json.loads((tmp_path / 'result.json').read_text())['test_auc'] == 0.5
+    with run.open(run.load(resume)):
+        assert not (tmp_path / 'result.json').exists()
+
+
+@pytest.mark.parametrize('damage', [Path.unlink, lambda path: path.write_bytes(path.read_bytes()[:-1])])
+@pytest.mark.parametrize('resume', [False, True])
+def test_results_of_another_configuration_stay(tmp_path: Path, resume: bool, damage: Callable[[Path], object]) -> None:
+    finished(tmp_path, '{lr: 2}')
+    damage(tmp_path / 'checkpoints' / 'last.pt')
+    with pytest.raises(ValueError, match=r'lr was 2 and is 1|is damaged'):
+        Run(tmp_path, '{lr: 1}', 'val_auc').load(resume)
+    assert Run(tmp_path, '{lr: 2}', 'val_auc').load(resume=False) is None
+    # A run without results may be replaced.
+    (tmp_path / 'checkpoints' / 'best.pt').unlink()
+    (tmp_path / 'result.json').unlink()
+    assert Run(tmp_path, '{lr: 1}', 'val_auc').load(resume=False) is None

@@ -1,0 +1,208 @@
+from dataclasses import dataclass
+
+import pytest
+import torch
+from graphs import small_digraph
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, PackingMask
+from pyg_topomask.masks.low_rank import low_rank_operator
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.structures import MaskStructure, structure_from_key
+
+
+def bind(heads: int = 2) -> MaskOperator:
+    return GRFMask(heads, 4, 0.3, 3, independent_ensembles=True).double()(small_digraph())
+
+
+def factors(heads: int, rank: int) -> MaskOperator:
+    left, right = (torch.randn(6, heads, rank, dtype=torch.float64) for _ in range(2))
+    return low_rank_operator(Graph.from_data(small_digraph()), left, right)
+
+
+def close(actual: MaskOperator, expected: Tensor) -> None:
+    torch.testing.assert_close(actual.to_dense(), expected, rtol=1e-9, atol=1e-9)
+
+
+def test_algebra_is_that_of_the_matrices() -> None:
+    a, b, c = bind(), bind().T, factors(2, 3)
+    x, y, z = (operator.to_dense() for operator in (a, b, c))
+    close(a + b + c, x + y + z)
+    close(2 * a, 2 * x)
+    close(a * 0.5, 0.5 * x)
+    close(-a, -x)
+    close(a * c, x * z)
+    close(c * a, x * z)
+    close(c * c, z * z)
+    close((a + c) * c, (x + z) * z)
+    close((a * c).T, (x * z).transpose(1, 2))
+    close((3.0 * (a + b.T)).T, 3 * (x + y.transpose(1, 2)).transpose(1, 2))
+
+
+def test_numbers_per_head_scale_heads() -> None:
+    scale = torch.tensor([2.0, -3.0])
+    close(scale * bind(), scale.view(2, 1, 1) * bind().to_dense())
+    close(bind(1) * scale, scale.view(2, 1, 1) * bind(1).to_dense())
+
+
+def test_one_head_acts_alike_on_any_number_of_heads() -> None:
+    operator, x = bind(1), torch.randn(6, 5, 2, dtype=torch.float64)
+    torch.testing.assert_close(operator.matmul(x), torch.einsum('nk,khc->nhc', operator.to_dense()[0], x))
+    close(bind(1) + factors(2, 1) * 0.0, bind(1).to_dense().expand(2, -1, -1))
+
+
+def sparse_derivations() -> dict[str, MaskOperator]:
+    one, adjacency = bind(1), AdjacencyMask(2).double()(small_digraph())
+    return {
+        'transpose': bind().T,
+        'multiple': bind() * 2.0,
+        'low rank': bind() * factors(2, 3),
+        'sum': bind() + adjacency + one,
+        'sum on one pattern': adjacency + 2.0 * adjacency,
+        'transposed sum': (bind() + adjacency).T,
+        'side by side': MaskOperator.side_by_side(one, adjacency),
+        'sum of those side by side': MaskOperator.side_by_side(one, one.T) + adjacency,
+    }
+
+
+@pytest.mark.parametrize('name', sparse_derivations())
+def test_what_is_made_of_sparse_masks_has_entries(name: str) -> None:
+    operator = sparse_derivations()[name]
+    entries = operator.entries()
+    assert entries.pattern.nnz <= operator.entries.max_nnz
+    matrix = torch.zeros(operator.heads, 6, 6, dtype=torch.float64)
+    matrix[:, entries.pattern.row.long(), entries.pattern.col.long()] = entries.value
+    close(operator, matrix)
+    assert torch.equal(entries.pattern.col_t.long(), entries.pattern.row.long()[entries.pattern.perm_t.long()])
+
+
+def test_entries_of_sums_and_of_heads_have_gradients() -> None:
+    grf, adjacency = GRFMask(2, 4, 0.3, 3).double(), AdjacencyMask(2).double()
+    weight, parameters = torch.randn(1, 6, 6, dtype=torch.float64), [grf.modulation, *adjacency.parameters()]
+    graph = Graph.from_data(small_digraph())
+    for operator in (grf(graph) + adjacency(graph), MaskOperator.side_by_side(grf(graph), adjacency(graph))):
+        entries = operator.entries()
+        chosen = weight[:, entries.pattern.row.long(), entries.pattern.col.long()]
+        gradients = torch.autograd.grad((entries.value * chosen).sum(), parameters, retain_graph=True)
+        expected = torch.autograd.grad((operator.to_dense() * weight).sum(), parameters)
+        for actual, wanted in zip(gradients, expected, strict=True):
+            torch.testing.assert_close(actual, wanted)
+
+
+def test_sums_with_a_mask_without_entries_have_none() -> None:
+    assert (bind() + factors(2, 3)).entries is None
+    assert MaskOperator.side_by_side(bind(), factors(2, 3)).entries is None
+
+
+def test_low_rank_masks_keep_their_factors() -> None:
+    for operator in (factors(2, 3).T, factors(1, 3) + factors(2, 1), factors(2, 2) * factors(1, 2), 2.0 * factors(2, 3)):
+        left, right = operator.low_rank.left, operator.low_rank.right
+        close(operator, torch.einsum('nhr,khr->hnk', left.expand(-1, 2, -1), right.expand(-1, 2, -1)))
+
+
+def test_gradients_reach_scale_and_factors() -> None:
+    scale = torch.randn(2, dtype=torch.float64, requires_grad=True)
+    left, right = (torch.randn(6, 2, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    graph, operator = Graph.from_data(small_digraph()), bind()
+
+    def dense(scale: Tensor, left: Tensor, right: Tensor) -> Tensor:
+        return (scale * operator * low_rank_operator(graph, left, right)).to_dense()
+
+    assert torch.autograd.gradcheck(dense, (scale, left, right))
+
+
+@pytest.mark.parametrize('shape', [(5, 2, 3), (6, 3, 3), (6, 2)])
+def test_input_of_another_shape_is_refused(shape: tuple[int, ...]) -> None:
+    with pytest.raises(ValueError, match=r'^x: got shape'):
+        bind().matmul(torch.zeros(shape, dtype=torch.float64))
+
+
+def test_input_of_integers_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'^x: got shape .* of torch.int64; accepted: floating point numbers'):
+        bind().matmul(torch.ones(6, 2, 3, dtype=torch.long))
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+def test_sums_in_half_precision_do_not_stand_still(dtype: torch.dtype) -> None:
+    graph = Graph.from_tensors(torch.stack([torch.arange(5000), torch.zeros(5000, dtype=torch.long)]), 5000)
+    out = AdjacencyMask(self_loop=None)(graph).matmul(torch.ones(5000, 1, 1, dtype=dtype))
+    assert out.dtype == dtype
+    assert out[0].item() == pytest.approx(5000, rel=0.01)
+
+
+def test_operators_of_other_graphs_do_not_combine() -> None:
+    foreign = PackingMask()(Data(num_nodes=5))
+    with pytest.raises(ValueError, match=r'^mask: .* different graphs'):
+        bind() + foreign
+    with pytest.raises(ValueError, match=r'^mask: .* different graphs'):
+        bind() * foreign
+
+
+def test_operators_of_other_numbers_of_heads_do_not_combine() -> None:
+    with pytest.raises(ValueError, match=r'^heads: got'):
+        bind(2) + bind(3)
+
+
+def test_entrywise_product_needs_low_rank() -> None:
+    with pytest.raises(ValueError, match='low rank'):
+        bind() * bind()
+
+
+@pytest.mark.parametrize('scale', [torch.ones(3), torch.ones(2, 1), torch.ones(0)])
+def test_scale_of_another_shape_is_refused(scale: Tensor) -> None:
+    with pytest.raises(ValueError, match=r'^scale: got'):
+        bind() * scale
+
+
+@pytest.mark.parametrize('operand', ['mask', None, object()])
+def test_other_types_do_not_combine(operand: object) -> None:
+    with pytest.raises(TypeError):
+        bind() + operand
+    with pytest.raises(TypeError):
+        bind() * operand
+
+
+def test_structures_are_found_by_their_keys() -> None:
+    matrix = DenseMask(matrix=torch.ones(6, 6))(small_digraph())
+    for operator in (bind(), matrix, factors(1, 2), AdjacencyMask()(small_digraph()), bind().T * factors(2, 2) + bind()):
+        assert structure_from_key(operator.product.structure.key) == operator.product.structure
+
+
+def structure_class(factor: float) -> type[MaskStructure]:
+    @dataclass(frozen=True)
+    class Structure(MaskStructure):
+        def apply(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
+            return factor * x
+
+        def magnitude(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
+            return abs(factor) * x
+
+        def transpose(self, tensors: tuple[Tensor, ...]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
+            return self, tuple(tensors)
+
+    return Structure
+
+
+def test_classes_of_one_name_have_keys_of_their_own() -> None:
+    for factor in (2.0, 3.0):
+        structure = structure_class(factor)()
+        assert structure_from_key(structure.key) == structure
+
+
+def test_representation_tells_heads_nodes_and_graphs() -> None:
+    assert repr(bind()) == 'MaskOperator(GRFStructure(), heads=2, num_nodes=6, num_graphs=1)'
+
+
+@pytest.mark.parametrize('scale', [1e39, float('inf'), float('nan')])
+def test_scale_that_is_not_finite_is_refused(scale: float) -> None:
+    operator = AdjacencyMask()(Graph.from_tensors(small_digraph().edge_index, 6))
+    with pytest.raises(ValueError, match=r'^scale: got .*; accepted: finite numbers of torch.float32'):
+        operator * scale
+
+
+def test_lists_divide_heads() -> None:
+    mask, graph = AdjacencyMask(2), small_digraph()
+    torch.testing.assert_close((mask / [2.0, 4])(graph).to_dense(), mask(graph).to_dense() / torch.tensor([[[2.0]], [[4.0]]]))
+    torch.testing.assert_close((mask(graph) / [2.0, 4]).to_dense(), (mask / [2.0, 4])(graph).to_dense())
