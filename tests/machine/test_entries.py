@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine import backend
+from pyg_topomask.machine import backend as numba_backend
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.ops import masked_linear_attention
@@ -154,14 +154,14 @@ def test_threads_and_groups_of_heads_change_no_bit(shared: bool, monkeypatch: py
     arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(operator_of, pattern, heads=8)
     expected = results(*arguments)
     blocks: list[int] = []
-    in_threads = backend.in_threads
+    in_threads = numba_backend.in_threads
 
     def counted(function: object, *bounds: list[int]) -> list[None]:
         blocks.append(len(bounds[0]))
         return in_threads(function, *bounds)
 
-    monkeypatch.setattr(backend, 'in_threads', counted)
-    monkeypatch.setattr(backend, 'ALONE', 1)
+    monkeypatch.setattr(numba_backend, 'in_threads', counted)
+    monkeypatch.setattr(numba_backend, 'ALONE', 1)
     monkeypatch.setattr(compiled, 'ALONE', 1)
     try:
         torch.set_num_threads(3)
