@@ -23,6 +23,7 @@ from fuzz.strategies import (
     graphs,
     snapshot,
 )
+from grids import covering
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -293,8 +294,7 @@ def test_outputs_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObje
     assert_same(case.call(layer, batch), torch.cat(expected))
 
 
-@pytest.mark.parametrize('value', [float('nan'), float('inf'), -float('inf')])
-@pytest.mark.parametrize('name', DRAWN)
+@pytest.mark.parametrize(('name', 'value'), covering(DRAWN, [float('nan'), float('inf'), -float('inf')]))
 def test_what_is_not_finite_is_refused_or_stays_in_its_graph(name: str, value: float) -> None:
     case = LAYERS[name]
 
@@ -341,14 +341,14 @@ WRONG: list[tuple[str, Callable[[Data], Tensor]]] = [
 ]
 
 
-@pytest.mark.parametrize(('key', 'wrong'), WRONG)
 @pytest.mark.parametrize('name', CHECKED)
-def test_wrong_inputs_are_named(name: str, key: str, wrong: Callable[[Data], Tensor]) -> None:
-    graph = attributed(edges('ring', 4, 0), 4, 0)
-    graph[key] = wrong(graph)
+def test_wrong_inputs_are_named(name: str) -> None:
     layer = KINDS_OF[name](**LAYERS[name].base)
-    with pytest.raises(ValueError, match=rf'^{key}: got '):
-        attend(layer, graph)
+    for key, wrong in WRONG:
+        graph = attributed(edges('ring', 4, 0), 4, 0)
+        graph[key] = wrong(graph)
+        with pytest.raises(ValueError, match=rf'^{key}: got '):
+            attend(layer, graph)
 
 
 # The constructor of TopoGPSConv is PyG's, with PyG's messages.

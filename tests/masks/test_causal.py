@@ -2,7 +2,8 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention
-from graphs import GRAPHS, ring
+from graphs import GRAPH_NAMES, GRAPHS, ring
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy
 from torch import Tensor
@@ -38,7 +39,7 @@ def timed(sizes: list[int], step: int = 1) -> Data:
 
 
 @pytest.mark.parametrize('strict', [False, True])
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_matrix_of_positions(graph: str, strict: bool) -> None:
     data = GRAPHS[graph]()
     mask, batch = CausalMask(2, strict=strict), as_numpy(data)[3]
@@ -48,9 +49,10 @@ def test_matrix_of_positions(graph: str, strict: bool) -> None:
     assert_mask_operator(mask, data)
 
 
-@pytest.mark.parametrize('strict', [False, True])
-@pytest.mark.parametrize('sizes', [[7], [1, 2, 30, 7, 3, 16, 17], [0, 4, 0, 0, 4, 5, 0], [0]])
-@pytest.mark.parametrize('step', [1, 3, 100])
+@pytest.mark.parametrize(
+    ('step', 'sizes', 'strict'),
+    covering([1, 3, 100], [[7], [1, 2, 30, 7, 3, 16, 17], [0, 4, 0, 0, 4, 5, 0], [0]], [False, True]),
+)
 def test_matrix_of_an_attribute(sizes: list[int], strict: bool, step: int) -> None:
     data = timed(sizes, step)
     mask, batch = CausalMask(2, 'time', strict), as_numpy(data)[3]

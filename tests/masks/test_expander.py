@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, uneven_graphs
+from grids import covering
 from oracles import same_graph
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
@@ -60,8 +61,7 @@ def test_edges_stay_in_their_graph_and_are_those_of_the_graph_alone() -> None:
     assert (together * (1 - same_graph(batch)) == 0).all()
 
 
-@pytest.mark.parametrize('input_edges', [False, True])
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize(('name', 'input_edges'), covering(GRAPH_NAMES, [False, True], strength=2))
 def test_mask(name: str, input_edges: bool) -> None:
     data = GRAPHS[name]()
     num_nodes = data.num_nodes or 0

@@ -4,7 +4,18 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention
-from graphs import GRAPHS, no_edges, random_edges, ring, small_digraph, small_graph, small_weighted_graph, undirected
+from graphs import (
+    GRAPH_NAMES,
+    GRAPHS,
+    no_edges,
+    random_edges,
+    ring,
+    small_digraph,
+    small_graph,
+    small_weighted_graph,
+    undirected,
+)
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy, same_graph, weight_matrix
 from scipy.linalg import expm
@@ -75,7 +86,7 @@ def graphs(kind: str) -> dict[str, Callable[[], Data]]:
 # The equation ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 @pytest.mark.parametrize('kind', KINDS)
 def test_matrix_is_the_exponential(kind: str, graph: str) -> None:
     data = graphs(kind)[graph]()
@@ -114,8 +125,7 @@ def test_sparse_parts_beside_dense_ones_keep_their_attention(alone: bool, dtype:
     np.testing.assert_allclose(out, weight @ value / weight.sum(1, keepdims=True), rtol=tolerance)
 
 
-@pytest.mark.parametrize('lam', [0.1, 1.0, 25.0])
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize(('kind', 'lam'), covering(KINDS, [0.1, 1.0, 25.0]))
 def test_error_on_random_graphs_is_below_one_in_a_million(kind: str, lam: float) -> None:
     edges = torch.cat([random_edges(300, 900, seed=3), ring(300)], dim=1)
     data = Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=300)
@@ -127,8 +137,7 @@ def test_error_on_random_graphs_is_below_one_in_a_million(kind: str, lam: float)
     assert np.linalg.norm(out - expected) < 1e-6 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize('tolerance', [1e-2, 1e-5, 1e-13])
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize(('kind', 'tolerance'), covering(KINDS, [1e-2, 1e-5, 1e-13]))
 def test_error_is_within_the_tolerance(kind: str, tolerance: float) -> None:
     data = mirrored(small_weighted_graph())
     exact, approximate = (
@@ -184,8 +193,7 @@ def digraph(name: str) -> Data:
     return Data(edge_index=torch.from_numpy(edges), edge_weight=torch.from_numpy(matrix[tuple(edges)]), num_nodes=30)
 
 
-@pytest.mark.parametrize('lam', [0.1, 1.0, 4.0])
-@pytest.mark.parametrize('graph', ['path', 'acyclic', 'random', 'signed', 'batch'])
+@pytest.mark.parametrize(('graph', 'lam'), covering(['path', 'acyclic', 'random', 'signed', 'batch'], [0.1, 1.0, 4.0]))
 def test_directed_adjacencies_keep_the_terms_of_growing_powers(graph: str, lam: float) -> None:
     data = digraph(graph)
     mask = HeatKernelMask(1, 'adjacency', lam, tolerance=1e-10).double()

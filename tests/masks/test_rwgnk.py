@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_digraph, small_graph, uneven_graphs, weighted
+from graphs import GRAPH_NAMES, GRAPHS, ring, small_digraph, small_graph, uneven_graphs, weighted
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy, confidence, explicit_walks, standard_scores
 from torch import Tensor
@@ -71,9 +72,8 @@ def dense(mask: RWGNKMask, data: Data) -> Matrix:
 # The equation ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('transition', ['uniform', 'weight'])
-@pytest.mark.parametrize('alpha', [0.0, 0.5, 1.0, 2.0])
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize(('alpha', 'transition'), covering([0.0, 0.5, 1.0, 2.0], ['uniform', 'weight']))
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_exact_mask_is_the_kernel_of_expected_frequency_vectors(graph: str, alpha: float, transition: str) -> None:
     data = GRAPHS[graph]()
     actual = dense(exact(alpha=alpha, transition=transition), data)
@@ -89,9 +89,10 @@ def test_exact_mask_with_another_distribution_of_lengths() -> None:
     np.testing.assert_allclose(actual, np.stack(expected), atol=1e-12)
 
 
-@pytest.mark.parametrize('independent', [False, True])
-@pytest.mark.parametrize('alpha', [0.0, 0.5, 1.0])
-@pytest.mark.parametrize('graph', ['no_edges', 'self_loop', 'undirected', 'directed', 'disconnected'])
+@pytest.mark.parametrize(
+    ('graph', 'alpha', 'independent'),
+    covering(['no_edges', 'self_loop', 'undirected', 'directed', 'disconnected'], [0.0, 0.5, 1.0], [False, True], strength=2),
+)
 def test_sampled_mask_is_the_kernel_of_the_frequencies_of_its_walks(graph: str, alpha: float, independent: bool) -> None:
     """The walks are taken one by one, and counted as Sec. 4.2 says."""
     data = GRAPHS[graph]()
@@ -125,7 +126,7 @@ CASES: dict[str, Callable[[], RWGNKMask]] = {
 @pytest.mark.parametrize(
     ('case', 'graph'),
     [
-        *((case, graph) for graph in GRAPHS for case in ('exact', 'sampled')),
+        *covering(['exact', 'sampled'], GRAPH_NAMES),
         *((case, 'batch') for case in CASES if case not in ('exact', 'sampled')),
     ],
 )

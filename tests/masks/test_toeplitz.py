@@ -6,6 +6,7 @@ import pytest
 import torch
 from dense_attention import assert_dense_attention
 from graphs import ring
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -23,7 +24,7 @@ SHAPES = {
     3: [(2, 3, 2), (1, 1, 3), (2, 3, 2)],
     4: [(2, 1, 2, 2)],
 }
-OPTIONS = list(product(('offset', 'distance'), ('clip', 'zero'), (False, True)))
+OPTIONS = covering(('offset', 'distance'), ('clip', 'zero'), (False, True), strength=2)
 
 
 def grids(*shapes: tuple[int, ...]) -> Data:
@@ -74,8 +75,7 @@ def batch_matrix(mask: ToeplitzMask, shapes: list[tuple[int, ...]]) -> Tensor:
 
 
 @pytest.mark.usefixtures('both_ways')
-@pytest.mark.parametrize(('kind', 'beyond', 'periodic'), OPTIONS)
-@pytest.mark.parametrize('dims', [1, 2, 3, 4])
+@pytest.mark.parametrize(('kind', 'beyond', 'periodic', 'dims'), covering(OPTIONS, [1, 2, 3, 4]))
 def test_matrix_of_one_grid_and_of_many(dims: int, kind: str, beyond: str, periodic: bool) -> None:
     mask = random_mask(dims, kind, beyond, periodic)
     for shapes in ([SHAPES[dims][0]], [SHAPES[dims][0]] * 2, SHAPES[dims]):
@@ -173,9 +173,9 @@ def test_large_tables_have_no_blocks() -> None:
 
 
 @pytest.mark.usefixtures('both_ways')
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-@pytest.mark.parametrize('shape', [(40, 50), (2000,), (9, 11, 13)])
-@pytest.mark.parametrize('periodic', [False, True])
+@pytest.mark.parametrize(
+    ('periodic', 'shape', 'dtype'), covering([False, True], [(40, 50), (2000,), (9, 11, 13)], [torch.float32, torch.float64])
+)
 def test_rows_whose_window_is_empty_give_exactly_zero(shape: tuple[int, ...], periodic: bool, dtype: torch.dtype) -> None:
     """The transforms leave noise there, which must not be taken for weight; rows with weight must be kept."""
     mask, size = ToeplitzMask(1, len(shape), 'distance', 2, 'zero', periodic).to(dtype), math.prod(shape)
@@ -208,9 +208,7 @@ def test_half_precision_and_autocast(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.usefixtures('both_ways')
-@pytest.mark.parametrize('transposed', [False, True])
-@pytest.mark.parametrize('heads', [1, 2])
-@pytest.mark.parametrize('beyond', ['clip', 'zero'])
+@pytest.mark.parametrize(('beyond', 'heads', 'transposed'), covering(['clip', 'zero'], [1, 2], [False, True], strength=2))
 def test_chunks_change_nothing(heads: int, transposed: bool, beyond: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mask, data = ToeplitzMask(heads, 2, 'offset', 2, beyond).double(), grids((3, 4), (3, 4), (2, 2), (3, 4))
     torch.nn.init.normal_(mask.table)

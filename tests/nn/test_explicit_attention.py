@@ -17,7 +17,8 @@ from explicit_layers import (
     projected,
     softmax,
 )
-from graphs import GRAPHS, small_graph, trailing_empty_graphs, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, small_graph, trailing_empty_graphs, uneven_graphs
+from grids import covering
 from oracles import (
     as_numpy,
     asymmetric_attention,
@@ -42,9 +43,10 @@ from pyg_topomask.walks.walk import walk
 # The equations --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize('graph', ['undirected', 'directed', 'parallel_edges', 'batch', 'no_edges'])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(
+    ('name', 'graph', 'looked_at'),
+    covering(LAYERS, ['undirected', 'directed', 'parallel_edges', 'batch', 'no_edges'], [False, True]),
+)
 def test_output_and_coefficients_are_those_of_the_equations(name: str, graph: str, looked_at: bool) -> None:
     data, layer = graph_named(graph), LAYERS[name]().double()
     x = features(data).double()
@@ -60,8 +62,9 @@ def test_output_and_coefficients_are_those_of_the_equations(name: str, graph: st
     np.testing.assert_allclose(actual, coefficients, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize('graph', ['undirected', 'weighted', 'negative_weights', 'parallel_edges', 'batch', 'no_edges'])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(
+    ('name', 'graph'), covering(LAYERS, ['undirected', 'weighted', 'negative_weights', 'parallel_edges', 'batch', 'no_edges'])
+)
 def test_output_is_that_of_the_equations_of_mask_and_feature_map_too(name: str, graph: str) -> None:
     """Up to the single precision of edge weights and walks."""
     data, layer = graph_named(graph), LAYERS[name]().double()
@@ -74,9 +77,9 @@ ALGORITHM_GRAPHS = ['undirected', 'directed', 'weighted', 'negative_weights', 'p
 
 
 @pytest.mark.filterwarnings('ignore:The spectral radius')
-@pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize('normalization', ['sym', None])
-@pytest.mark.parametrize('graph', ALGORITHM_GRAPHS)
+@pytest.mark.parametrize(
+    ('graph', 'normalization', 'looked_at'), covering(ALGORITHM_GRAPHS, ['sym', None], [False, True], strength=2)
+)
 def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> None:
     """Every node on its own, from the walks that a table of random numbers gives to both."""
     data, walks_per_node, hops = GRAPHS[graph](), 3, 3
@@ -118,8 +121,7 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
     torch.testing.assert_close(out[0] if looked_at else out, expected, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'graph'), covering(LAYERS, GRAPH_NAMES))
 def test_every_graph_gives_finite_outputs_and_gradients_on_both_paths(name: str, graph: str) -> None:
     data, layer = graph_named(graph), LAYERS[name]()
     built_graph, x = Graph.from_data(data), features(data).requires_grad_()
@@ -152,8 +154,7 @@ def test_gradients_reach_every_parameter_alike_on_both_paths(name: str) -> None:
         torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-4, msg=parameter)
 
 
-@pytest.mark.parametrize('graph', ['directed', 'batch', 'disconnected', 'parallel_edges'])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'graph'), covering(LAYERS, ['directed', 'batch', 'disconnected', 'parallel_edges']))
 def test_coefficients_sum_to_one_and_reproduce_the_output(name: str, graph: str) -> None:
     data, layer = graph_named(graph), LAYERS[name]().double()
     x, arguments = features(data).double(), (data.edge_index, data.get('edge_weight'), data.get('batch'))
@@ -207,8 +208,7 @@ def with_features(graphs: list[Data]) -> list[Data]:
     return graphs
 
 
-@pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'looked_at'), covering(LAYERS, [False, True]))
 def test_batch_invariance(name: str, looked_at: bool) -> None:
     layer = LAYERS[name]().double()
 
@@ -280,9 +280,7 @@ def test_layers_given_one_graph_share_the_very_same_walks() -> None:
 # Data types -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'dtype', 'looked_at'), covering(LAYERS, [torch.bfloat16, torch.float16], [False, True]))
 def test_autocast_and_half_precision(name: str, dtype: torch.dtype, looked_at: bool) -> None:
     data, layer = small_graph(), LAYERS[name]()
     x = features(data)

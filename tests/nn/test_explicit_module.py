@@ -12,6 +12,7 @@ from explicit_layers import (
     softmax,
 )
 from graphs import small_graph
+from grids import covering
 from torch import Tensor
 from torch_geometric.nn import GCNConv, Sequential
 
@@ -131,8 +132,7 @@ def test_representation_names_mask_and_channels() -> None:
 # Dropout --------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'looked_at'), covering(LAYERS, [False, True]))
 def test_dropout_of_the_output_in_training_only(name: str, looked_at: bool) -> None:
     data, layer = small_graph(), LAYERS[name](dropout=0.5)
     x = features(data)

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 import torch
-from graphs import GRAPHS, small_graph, small_weighted_graph
+from graphs import GRAPH_NAMES, GRAPHS, small_graph, small_weighted_graph
 from torch import Tensor
 from torch.nn import Linear
 from torch_geometric.data import Data
@@ -192,7 +192,7 @@ def test_inside_sequential() -> None:
     assert Sequential('x, edge_index, batch', layers)(features(40), data.edge_index, data.batch).shape == (40, 8)
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_every_graph(name: str) -> None:
     data = GRAPHS[name]()
     graph = Graph.from_data(data)

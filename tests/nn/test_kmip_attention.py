@@ -6,6 +6,7 @@ import pytest
 import torch
 from explicit_layers import dense_coefficients
 from graphs import GRAPHS, no_edges, ring, trailing_empty_graphs, uneven_graphs
+from grids import covering
 from oracles import same_graph
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
@@ -81,9 +82,10 @@ SETTINGS: dict[str, dict[str, object]] = {
 }
 
 
-@pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize('graph', ['undirected', 'batch', 'no_edges', 'one_node', 'empty'])
-@pytest.mark.parametrize('name', SETTINGS)
+@pytest.mark.parametrize(
+    ('name', 'graph', 'looked_at'),
+    covering(SETTINGS, ['undirected', 'batch', 'no_edges', 'one_node', 'empty'], [False, True]),
+)
 def test_output_and_coefficients_are_those_of_the_equations(name: str, graph: str, looked_at: bool) -> None:
     data, layer = GRAPHS[graph](), layer_with(**SETTINGS[name])
     x = features(data)

@@ -3,7 +3,8 @@ import copy
 import pytest
 import torch
 from explicit_layers import features
-from graphs import GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs, with_features
+from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs, with_features
+from grids import covering
 from oracles import masked_attention
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GraphNorm, Sequential
@@ -37,8 +38,7 @@ def layer(mask: str = 'grf', **settings: object) -> MaskedLinearAttention:
     return MaskedLinearAttention(CHANNELS, HEADS, masks()[mask], **{'feature_map': 'elu'} | settings)
 
 
-@pytest.mark.parametrize('feature_map', ['relu', 'elu', 'square'])
-@pytest.mark.parametrize('mask', masks())
+@pytest.mark.parametrize(('mask', 'feature_map'), covering(masks(), ['relu', 'elu', 'square']))
 def test_output_is_masked_attention_between_projections(mask: str, feature_map: str) -> None:
     attention, data = layer(mask, feature_map=feature_map).double(), small_digraph()
     x = features(data).double()
@@ -50,8 +50,7 @@ def test_output_is_masked_attention_between_projections(mask: str, feature_map: 
     torch.testing.assert_close(attention(x, data.edge_index, data.edge_weight), expected, rtol=1e-8, atol=1e-8)
 
 
-@pytest.mark.parametrize('name', GRAPHS)
-@pytest.mark.parametrize('mask', masks())
+@pytest.mark.parametrize(('mask', 'name'), covering(masks(), GRAPH_NAMES))
 def test_every_graph_gives_a_finite_output_and_gradient(mask: str, name: str) -> None:
     data, attention = GRAPHS[name](), layer(mask, feature_map='relu')
     graph, x = Graph.from_data(data), features(data).requires_grad_()
@@ -62,8 +61,7 @@ def test_every_graph_gives_a_finite_output_and_gradient(mask: str, name: str) ->
     assert x.grad.isfinite().all()
 
 
-@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
-@pytest.mark.parametrize('mask', ['none', 'adjacency', 'grf', 'sum'])
+@pytest.mark.parametrize(('mask', 'feature_map'), covering(['none', 'adjacency', 'grf', 'sum'], FEATURE_MAPS))
 def test_batch_invariance(mask: str, feature_map: str) -> None:
     attention = layer(mask, feature_map=feature_map).double()
     graphs = with_features(uneven_graphs())
@@ -83,8 +81,7 @@ def test_batch_invariance_next_to_empty_graphs() -> None:
     assert_batch_invariant(layer('grf'), with_features(trailing_empty_graphs()), tolerance=1e-6)
 
 
-@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
-@pytest.mark.parametrize('mask', ['none', 'packing', 'adjacency', 'transposed'])
+@pytest.mark.parametrize(('mask', 'feature_map'), covering(['none', 'packing', 'adjacency', 'transposed'], FEATURE_MAPS))
 def test_permutation_equivariance(mask: str, feature_map: str) -> None:
     data, attention = small_digraph(), layer(mask, feature_map=feature_map).double()
     assert_permutation_equivariant(attention, features(data).double(), data.edge_index, data.edge_weight, 1e-8)
@@ -191,8 +188,7 @@ def test_deepcopy_and_state_dict(feature_map: str) -> None:
     assert torch.equal(restored(x, data.edge_index), expected)
 
 
-@pytest.mark.parametrize('feature_map', FEATURE_MAPS)
-@pytest.mark.parametrize('route', ['features', 'edges'])
+@pytest.mark.parametrize(('route', 'feature_map'), covering(['features', 'edges'], FEATURE_MAPS))
 def test_autocast_gives_its_type_and_finite_numbers(route: str, feature_map: str) -> None:
     data, attention = small_graph(), layer('grf', route=route, feature_map=feature_map)
     with torch.autocast('cpu', torch.bfloat16):

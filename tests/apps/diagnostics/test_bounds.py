@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from graphs import GRAPHS, NAMES_WITH_NODES, small_digraph, small_graph, small_weighted_graph, uneven_graphs
 from grf_samples import F, make
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy, edge_weights, power_series, weight_matrix
 from scipy.stats import binom
@@ -64,9 +65,8 @@ def constant_of_walks(data: Data, f: Array, survival: Array, normalization: str 
     return max((follow(node, 0, 1.0) for node in range(num_nodes)), default=0.0)
 
 
-@pytest.mark.parametrize('normalization', ['sym', 'rw', None])
-@pytest.mark.parametrize('transition', ['uniform', 'weight'])
-@pytest.mark.parametrize('name', [name for name in GRAPHS if name != 'empty'])
+@pytest.mark.parametrize(('transition', 'normalization'), covering(['uniform', 'weight'], ['sym', 'rw', None]))
+@pytest.mark.parametrize('name', NAMES_WITH_NODES)
 def test_load_constant(name: str, transition: str, normalization: str | None) -> None:
     data, f = GRAPHS[name](), np.array([[0.5, -2.0, 0.7], [0.0, 1.0, 0.0]])
     mask = make(heads=2, modulation=torch.tensor(f), transition=transition, normalization=normalization)

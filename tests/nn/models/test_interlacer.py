@@ -4,6 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from grids import covering
 from oracles import linear, masked_attention, power_series
 from torch import Tensor
 
@@ -69,9 +70,7 @@ def oracle(model: Interlacer, x: Any, pos: Any) -> Any:
     return model.max_step * np.tanh(linear(model.lin_out, h))
 
 
-@pytest.mark.parametrize('training', [False, True])
-@pytest.mark.parametrize('heads', [1, 4])
-@pytest.mark.parametrize('local', LOCALS)
+@pytest.mark.parametrize(('local', 'heads', 'training'), covering(LOCALS, [1, 4], [False, True], strength=2))
 def test_forward_is_the_equations(local: str | None, heads: int, training: bool) -> None:
     model = make(local, heads=heads).train(training)
     if local == 'grf':

@@ -6,6 +6,7 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from grids import covering
 from numpy.typing import NDArray
 from oracles import masked_attention
 from torch import Tensor
@@ -77,9 +78,7 @@ def expected_output(mgformer: MGFormer, data: Data, mask: str | None, feature_ma
     return x
 
 
-@pytest.mark.parametrize('svd_dim', [3, 0])
-@pytest.mark.parametrize('feature_map', ['simplex', 'elu'])
-@pytest.mark.parametrize('mask', MASKS)
+@pytest.mark.parametrize(('mask', 'feature_map', 'svd_dim'), covering(MASKS, ['simplex', 'elu'], [3, 0], strength=2))
 def test_model_is_that_of_the_paper(mask: str | None, feature_map: str, svd_dim: int) -> None:
     data, mgformer = interactions(svd_dim), model(mask=mask, feature_map=feature_map, svd_dim=svd_dim)
     torch.nn.init.normal_(mgformer.embedding)
@@ -119,11 +118,10 @@ def test_graphs_and_data_are_the_same_to_it(mask: str | None) -> None:
         torch.testing.assert_close(first, second)
 
 
-@pytest.mark.parametrize('route', ['auto', 'features'])
-@pytest.mark.parametrize('residual', [True, False])
-@pytest.mark.parametrize('layers', [1, 2])
-@pytest.mark.parametrize('mask', ['sin_degree', 'adjacency', None])
-@pytest.mark.parametrize('nodes', [[6, 0, 6, 3, 9], []])
+@pytest.mark.parametrize(
+    ('nodes', 'mask', 'layers', 'residual', 'route'),
+    covering([[6, 0, 6, 3, 9], []], ['sin_degree', 'adjacency', None], [1, 2], [True, False], ['auto', 'features'], strength=2),
+)
 def test_outputs_and_gradients_of_some_nodes(
     nodes: list[int], mask: str | None, layers: int, residual: bool, route: str
 ) -> None:
