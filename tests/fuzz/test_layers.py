@@ -1,6 +1,7 @@
 """Every layer and model on graphs of every kind."""
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -349,6 +350,22 @@ def test_wrong_inputs_are_named(name: str) -> None:
         graph[key] = wrong(graph)
         with pytest.raises(ValueError, match=rf'^{key}: got '):
             attend(layer, graph)
+
+
+@pytest.mark.parametrize('name', sorted(set(LAYERS) - {'ExplicitAttention', 'Interlacer'}))  # the last begins with zeros
+def test_saved_numbers_give_the_same_outputs_and_a_reset_gives_those_of_its_seed(name: str) -> None:
+    case, graph = LAYERS[name], attributed(edges('ring', 4, 0), 4, 0)
+    first, second = (KINDS_OF[name](**case.base).eval() for _ in range(2))
+    second.load_state_dict(first.state_dict())
+    expected = case.call(first, graph)
+    assert torch.equal(case.call(second, graph), expected)
+    assert torch.equal(case.call(pickle.loads(pickle.dumps(first)), graph), expected)
+    for layer in (first, second):
+        torch.manual_seed(5)
+        layer.reset_parameters()
+    out = case.call(first, graph)
+    assert torch.equal(case.call(second, graph), out)
+    assert not torch.equal(out, expected) or not list(first.parameters())
 
 
 # The constructor of TopoGPSConv is PyG's, with PyG's messages.

@@ -155,12 +155,9 @@ def test_nothing_on_a_command_line(key: str, word: str, digits: Path) -> None:
     ('key', 'value'),
     [
         ('topomask.GRF.asymmetric', 3),
-        ('topomask.GRF.asymmetric', [True]),
         ('topomask.GRF.p_halt', 'half'),
         ('topomask.GRF.num_walks', 0.5),
-        ('topomask.GRF.num_walks', True),
         ('topomask.GRF.modulation', 2.0),
-        ('topomask.RWGNK.lam', 'much'),
         ('gt.layers', 1.5),
         ('gt.dropout', False),
     ],

@@ -12,8 +12,8 @@ from torch_geometric.transforms import Compose, VirtualNode
 from pyg_topomask import Graph
 from pyg_topomask.masks import AdjacencyMask, ExpanderMask, MultiHeadMask
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.testing import assert_mask_operator
 
 
 def adjacency(edges: torch.Tensor, num_nodes: int) -> np.ndarray:
@@ -71,14 +71,6 @@ def test_mask(name: str, input_edges: bool) -> None:
     mask = ExpanderMask(degree=2, input_edges=input_edges, seed=7)
     np.testing.assert_array_equal(mask(data).to_dense()[0].numpy(), expected > 0)
     assert_mask_operator(mask, data)
-
-
-def test_attention_under_it_is_batch_invariant() -> None:
-    graphs = uneven_graphs()
-    for data in graphs:
-        data.x = torch.randn(data.num_nodes or 0, 8)
-        data.edge_weight = None
-    assert_batch_invariant(MaskedSoftmaxAttention(8, 2, ExpanderMask(degree=4)), graphs)
 
 
 @pytest.mark.parametrize('degree', [-2, 0, 3])

@@ -134,12 +134,6 @@ def test_every_call_draws_anew_on_a_graph_that_is_kept(compose: Callable[[Mask],
     assert torch.equal(mask(graph).to_dense(), mask(graph).to_dense())
 
 
-def test_walks_do_not_depend_on_the_order_of_the_edges() -> None:
-    data, reordered = small_graph(), small_graph()
-    reordered.edge_index = reordered.edge_index.flip(1)
-    assert torch.equal(make()(data).to_dense(), make()(reordered).to_dense())
-
-
 def test_resampled_walks_are_shared_on_a_common_graph() -> None:
     graph, first, second = Graph.from_data(small_graph()), make(resample='forward'), make(resample='forward')
     assert torch.equal(first(graph).to_dense(), second(graph).to_dense())
@@ -186,10 +180,7 @@ def test_gradient_of_the_modulation_through_entries_and_through_products_agree()
     [
         ('heads', {'heads': 0}),
         ('num_walks', {'num_walks': 0}),
-        ('num_walks', {'num_walks': -3}),
         ('p_halt', {'p_halt': 1.0}),
-        ('p_halt', {'p_halt': -0.1}),
-        ('p_halt', {'p_halt': float('nan')}),
         ('max_walk_length', {'max_walk_length': -1}),
         ('sampler', {'sampler': 'unknown'}),
         ('normalization', {'normalization': 'unknown'}),

@@ -7,7 +7,6 @@ from dense_attention import assert_dense_attention
 from graphs import (
     GRAPH_NAMES,
     GRAPHS,
-    no_edges,
     random_edges,
     ring,
     small_digraph,
@@ -27,9 +26,8 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
-from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.testing import assert_mask_operator
 
 Matrix = NDArray[np.float64]
 KINDS = ['laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency']
@@ -148,20 +146,6 @@ def test_error_is_within_the_tolerance(kind: str, tolerance: float) -> None:
     assert tolerance < 1e-12 or error > 1e-4 * tolerance
 
 
-def test_kernel_of_two_nodes_by_hand() -> None:
-    data = Data(edge_index=undirected([(0, 1)]), num_nodes=2)
-    decay = np.exp(-2 * 0.7)
-    dense = HeatKernelMask(1, 'laplacian', 0.7).double()(data).to_dense()[0].detach().numpy()
-    np.testing.assert_allclose(dense, [[(1 + decay) / 2, (1 - decay) / 2], [(1 - decay) / 2, (1 + decay) / 2]], atol=1e-8)
-
-
-def test_columns_of_the_random_walk_are_probabilities() -> None:
-    dense = HeatKernelMask(1, 'random_walk_laplacian', 3.0).double()(small_graph()).to_dense()[0]
-    torch.testing.assert_close(dense.sum(0), torch.ones(6, dtype=torch.float64), atol=1e-7, rtol=0)
-    assert (dense > 0).all()
-    assert not torch.allclose(dense, dense.T)
-
-
 @pytest.mark.parametrize('size', [30, 3000])
 def test_large_adjacencies_neither_overflow_nor_vanish(size: int) -> None:
     """Stars have degrees far above their spectral radius, and the isolated node lies far below both."""
@@ -206,11 +190,6 @@ def test_directed_adjacencies_keep_the_terms_of_growing_powers(graph: str, lam: 
         factor = np.trace(dense[inside]) / np.trace(expected[inside])
         assert 0 < factor <= 1 + 1e-9
         np.testing.assert_allclose(dense[inside], factor * expected[inside], rtol=1e-9, atol=1e-9)
-
-
-def test_entries_of_a_directed_path_by_hand() -> None:
-    row = HeatKernelMask(kind='adjacency').double()(digraph('path')).to_dense()[0, 7].detach().numpy()
-    np.testing.assert_allclose(row[::-1] * [1, 1, 2, 6, 24, 120, 720, 5040] / row[7], np.ones(8), atol=1e-4)
 
 
 def test_gradients_of_directed_adjacencies() -> None:
@@ -318,17 +297,6 @@ def test_lam_is_the_softplus_of_the_parameter() -> None:
     assert not HeatKernelMask(learnable=False).raw_lam.requires_grad
 
 
-@pytest.mark.parametrize('kind', KINDS)
-def test_batches_are_invariant(kind: str) -> None:
-    data = [mirrored(small_graph()), mirrored(GRAPHS['batch']()[2]), Data(edge_index=no_edges(), num_nodes=1)]
-    sizes = [graph.num_nodes for graph in data]
-    graphs = [
-        Data(x=torch.randn(n, 4), edge_index=graph.edge_index, edge_weight=torch.ones(graph.num_edges))
-        for graph, n in zip(data, sizes, strict=True)
-    ]
-    assert_batch_invariant(MaskedLinearAttention(4, 2, HeatKernelMask(2, kind, LAM)), graphs)
-
-
 def test_masks_of_one_kind_share_their_state() -> None:
     graph = Graph.from_data(small_graph())
     first, second = HeatKernelMask(2, lam=0.1)(graph), HeatKernelMask(1, lam=2.0, tolerance=1e-3)(graph)
@@ -356,11 +324,8 @@ def test_directed_graphs_are_refused_where_symmetry_is_needed(kind: str) -> None
     [
         ({'kind': 'heat'}, 'kind'),
         ({'lam': -1.0}, 'lam'),
-        ({'lam': 0.0}, 'lam'),
-        ({'lam': float('inf')}, 'lam'),
         ({'lam': [1.0, 2.0, 3.0]}, 'lam'),
         ({'tolerance': 0.0}, 'tolerance'),
-        ({'tolerance': 1.0}, 'tolerance'),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, name: str) -> None:

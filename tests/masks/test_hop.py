@@ -97,7 +97,6 @@ def test_weights_of_edges_do_not_count() -> None:
     ('make', 'text'),
     [
         (lambda: HopMask(max_hops=-1), 'max_hops'),
-        (lambda: HopMask(max_hops=1.5), 'max_hops'),
         (lambda: HopMask(f=torch.ones(2)), r'f: .*\(2,\).*number of hops'),
         (lambda: HopMask(f=-torch.ones(3), positive=True), 'f: '),
         (lambda: HopMask(f='rings'), r"f: got 'rings'; .*balls.*hops"),

@@ -143,16 +143,6 @@ def test_given_coefficients_are_copied_and_reset_to() -> None:
     assert mask.coefficients.tolist() == [[1.0, 2.0]] * 2
 
 
-def test_deepcopy_and_state_dict() -> None:
-    data = small_graph()
-    mask = with_parameters(PowerSeriesMask(2, 2, positive=False), numbers(1, 2, 3))
-    assert list(mask.state_dict()) == ['coefficients', '_extra_state']
-    assert np.array_equal(dense(copy.deepcopy(mask), data), dense(mask, data))
-    restored = PowerSeriesMask(2, 2, positive=False).double()
-    restored.load_state_dict(mask.state_dict())
-    assert np.array_equal(dense(restored, data), dense(mask, data))
-
-
 @pytest.mark.parametrize('parameterization', ['alpha', 'f'])
 def test_coefficients_may_be_fixed(parameterization: str) -> None:
     mask = PowerSeriesMask(2, 2, 'heat:0.2', parameterization, learnable=False)
@@ -209,22 +199,16 @@ def test_coefficients_of_a_kernel_are_exact_in_double_precision(positive: bool) 
     [
         ('heads', {'heads': 0}),
         ('order', {'order': -1}),
-        ('order', {'order': 2.5}),
         ('parameterization', {'parameterization': 'beta'}),
         ('normalization', {'normalization': 'unknown'}),
         ('coefficients', {'order': 2, 'coefficients': torch.ones(2)}),
-        ('coefficients', {'order': 2, 'coefficients': torch.ones(4)}),
-        ('coefficients', {'order': 2, 'coefficients': torch.tensor(1.0)}),
         ('coefficients', {'order': 2, 'heads': 2, 'coefficients': torch.ones(3, 3)}),
-        ('coefficients', {'order': 2, 'heads': 2, 'coefficients': torch.ones(3, 2)}),
         ('coefficients', {'order': 4, 'coefficients': torch.ones(5), 'parameterization': 'f'}),
         ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, float('nan')])}),
-        ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, float('inf')])}),
         ('coefficients', {'order': 2, 'coefficients': torch.tensor([-1.0, 1.0]), 'parameterization': 'f'}),
         ('coefficients', {'order': 4, 'coefficients': 'cosine:2', 'parameterization': 'f'}),
         ('coefficients', {'coefficients': 'unknown'}),
         ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, -0.5]), 'positive': True}),
-        ('coefficients', {'order': 4, 'coefficients': 'random_walk', 'positive': True}),
         ('coefficients', {'order': 2, 'coefficients': torch.tensor([1.0, -1.0]), 'parameterization': 'f', 'positive': True}),
     ],
 )

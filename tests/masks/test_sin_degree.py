@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from dense_attention import assert_dense_attention
 from forked import Forked
-from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, small_graph
 from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy, same_graph
@@ -62,21 +61,6 @@ def test_mask_is_the_sine_of_the_sum_of_centralities(graph: str, max_degree: int
 @pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_operator_behaves_as_its_matrix(graph: str) -> None:
     assert_mask_operator(SinDegreeMask(2, 3), GRAPHS[graph]())
-
-
-def test_mask_of_a_batch_is_block_diagonal() -> None:
-    mask, graphs = SinDegreeMask(2, 3).double(), uneven_graphs()
-    blocks = [mask(data).to_dense() for data in graphs]
-    for head, actual in enumerate(mask(Batch.from_data_list(graphs)).to_dense()):
-        torch.testing.assert_close(actual, torch.block_diag(*(block[head] for block in blocks)))
-
-
-def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
-    data, mask = small_digraph(), SinDegreeMask(2, 2, 4).double()
-    degree = torch.from_numpy(degrees(data, 'source_to_target')).clamp(max=2)
-    z = (mask.embedding[degree] @ mask.weight.t()).sigmoid().t()
-    dense = torch.sin(torch.pi / 4 * (z.unsqueeze(2) + z.unsqueeze(1)))
-    assert_dense_attention(mask(data), dense, [mask.offset, mask.weight])
 
 
 def test_hadamard_products_with_other_masks() -> None:

@@ -13,9 +13,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.masks.toeplitz import ToeplitzMask
-from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 
 SHAPES = {
@@ -244,12 +243,6 @@ def test_product_with_low_rank() -> None:
     torch.testing.assert_close((mask(graph) * low_rank_operator(graph, left, right)).to_dense(), expected)
 
 
-@pytest.mark.usefixtures('both_ways')
-def test_batches_are_invariant() -> None:
-    graphs = [ToGridGraph()(torch.randn(4, *shape)) for shape in ((1, 1), (5, 6), (6, 5), (5, 6), (2, 1))]
-    assert_batch_invariant(MaskedLinearAttention(4, 2, ToeplitzMask(2, initial='tanh')), graphs)
-
-
 def test_masks_of_equal_dimensions_share_their_state() -> None:
     graph = Graph.from_data(grids((2, 3), (2, 2)))
     first, second = ToeplitzMask(2, 2)(graph), ToeplitzMask(1, 2, 'distance', 3, 'zero', True)(graph)
@@ -266,18 +259,13 @@ def test_masks_of_equal_dimensions_share_their_state() -> None:
         ({'kind': 'l2'}, 'kind'),
         ({'beyond': 'wrap'}, 'beyond'),
         ({'window': -1}, 'window'),
-        ({'window': 2.5}, 'window'),
-        ({'window': (1, 2.5)}, 'window'),
         ({'window': (1, 2, 3)}, 'window'),
         ({'window': 3, 'shape_dims': 24}, 'shape_dims'),
         ({'window': (1, 2), 'kind': 'distance'}, 'window'),
         ({'initial': 'heat'}, 'initial'),
-        ({'initial': 'tanh:x'}, 'initial'),
-        ({'initial': 'tanh:-1'}, 'initial'),
         ({'initial': torch.ones(3)}, 'initial'),
         ({'initial': torch.full((17, 17), torch.nan)}, 'initial'),
         ({'initial': torch.zeros(17, 17), 'positive': True}, 'initial'),
-        ({'initial': torch.full((17, 17), torch.inf), 'positive': True}, 'initial'),
         ({'heads': 0}, 'heads'),
     ],
 )

@@ -323,7 +323,6 @@ def test_fft_on_many_nodes() -> None:
             r"^method: got 'rings' with a unit; accepted: \['auto'",
         ),
         ({'max_distance': -1}, r'^max_distance: got -1; accepted: whole numbers from 0'),
-        ({'heads': 0}, r'^heads: got 0'),
     ],
 )
 def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:

@@ -9,7 +9,6 @@ from graphs import GRAPH_NAMES, GRAPHS, random_edges
 from oracles import linear
 from rounding import BOUND, relative_error
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
 from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
@@ -67,19 +66,6 @@ def test_gradients() -> None:
     assert torch.autograd.gradcheck(lambda x, e: conv(x, edge_index, e), (x, edge_attr))
     sum(output.square().sum() for output in conv(x, edge_index, edge_attr)).backward()
     assert all(parameter.grad is not None for parameter in conv.parameters())
-
-
-def test_a_batch_is_one_by_one() -> None:
-    sizes = [(1, 0), (2, 1), (0, 0), (7, 20)]
-    graphs = []
-    for seed, (nodes, edges) in enumerate(sizes):
-        edge_index = random_edges(max(nodes, 1), edges, seed)
-        graphs.append(Data(x=torch.randn(nodes, 4), edge_index=edge_index, edge_attr=torch.randn(edges, 4)))
-    batch = Batch.from_data_list(graphs)
-    conv = GatedGCNConv(4).eval()
-    single = [conv(data.x, data.edge_index, data.edge_attr) for data in graphs]
-    for together, alone in zip(conv(batch.x, batch.edge_index, batch.edge_attr), zip(*single, strict=True), strict=True):
-        torch.testing.assert_close(together, torch.cat(alone))
 
 
 def test_permutation_equivariance() -> None:

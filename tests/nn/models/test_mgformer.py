@@ -210,19 +210,6 @@ def test_signs_of_structural_encodings_flip_in_training_alone() -> None:
     np.testing.assert_allclose(numpy(torch.cat(mgformer.eval()(data))), expected[1.0, 1.0, 1.0], atol=1e-10)
 
 
-def test_state_dict_and_reset() -> None:
-    data, mgformer, restored = interactions(), model().eval(), model().eval()
-    assert not torch.allclose(mgformer(data)[0], restored(data)[0])
-    restored.load_state_dict(mgformer.state_dict())
-    assert torch.equal(mgformer(data)[0], restored(data)[0])
-    for parameter in mgformer.parameters():
-        torch.nn.init.normal_(parameter)
-    before = {name: value.clone() for name, value in mgformer.state_dict().items() if value.is_floating_point()}
-    mgformer.reset_parameters()
-    after = mgformer.state_dict()
-    assert not any(torch.equal(value, after[name]) for name, value in before.items())
-
-
 def test_paper_s_size_of_structural_encodings_is_that_of_the_embeddings() -> None:
     mgformer = MGFormer(2, 3, embedding_dim=8)
     assert (mgformer.svd_dim, mgformer.channels) == (8, 16)
@@ -234,12 +221,10 @@ def test_paper_s_size_of_structural_encodings_is_that_of_the_embeddings() -> Non
     ('name', 'arguments'),
     [
         ('num_users', {'num_users': -1}),
-        ('num_items', {'num_items': -1}),
         ('embedding_dim', {'embedding_dim': 0}),
         ('svd_dim', {'svd_dim': -1}),
         ('layers', {'layers': 0}),
         ('heads', {'heads': 3}),
-        ('heads', {'heads': 0}),
         ('mask', {'mask': 'triangle'}),
         ('mask', {'mask': GRFMask(2), 'heads': 4}),
         ('feature_map', {'feature_map': 'unknown'}),
