@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -90,8 +89,6 @@ class Segments:
         self._ptr: Tensor | None = None
         self._extent: tuple[int, int] | None = None
         self._groups: dict[int | None, tuple[Tensor, ...]] = {}
-        #: The shard of these nodes, if several processes share the graph. It replaces the routes of attention.
-        self.shard: Any = None
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, num_nodes: int) -> Segments:
