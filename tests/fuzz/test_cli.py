@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fuzz.strategies import fuzz
+from grids import covering
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,8 +123,10 @@ def status(capsys: pytest.CaptureFixture[str], arguments: Sequence[str]) -> Any:
     return code
 
 
-@pytest.mark.parametrize('command', [['train'], ['inspect'], ['inspect', 'attention'], ['inspect-attention']])
-@pytest.mark.parametrize('file', [*FILES, 'absent.yaml', 'folder', ''])
+@pytest.mark.parametrize(
+    ('command', 'file'),
+    covering([['train'], ['inspect'], ['inspect', 'attention'], ['inspect-attention']], [*FILES, 'absent.yaml', 'folder', '']),
+)
 def test_what_is_no_configuration_is_refused(capsys: pytest.CaptureFixture[str], command: list[str], file: str) -> None:
     # Nothing but defaults is a configuration, of a data set that would have to be downloaded.
     overrides = ['dataset.format', 'nonsense'] if file == 'empty.yaml' else []
