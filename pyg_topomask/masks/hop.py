@@ -137,7 +137,7 @@ class HopMask(LogarithmicMask):
             label[0, segments.pairs(state.start, state.visited)] = 1 + state.length.to(torch.int16)
             return label
 
-        cache: dict[Hashable, Any] = graph.prepared(('labels', self.settings()), dict)
+        cache: dict[Hashable, Any] = graph.cached(('labels', self.settings()), dict)
         return PreparedBlocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:

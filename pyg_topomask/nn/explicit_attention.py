@@ -145,7 +145,7 @@ class ExplicitAttention(MessagePassing, ABC):
     def _look(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
         r"""Returns the output of all heads, the pairs and the coefficients."""
         graph = as_graph(*given)
-        if graph.segments.shard is not None:
+        if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
         pairs = torch.stack([col, row])

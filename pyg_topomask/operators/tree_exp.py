@@ -49,10 +49,15 @@ class TreeExp(MaskOperator):
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
         return bool(self.walk)
 
+    @property
+    def _walk(self) -> tuple[Tensor, Tensor]:
+        order, above = self.walk
+        return order, above
+
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         from pyg_topomask.machine.tree import TreeFactors, forward
 
-        total = forward(TreeFactors.of_exponent(*self.walk, self.a.expand(q.size(1)), self.length), q, k, v)
+        total = forward(TreeFactors.of_exponent(*self._walk, self.a.expand(q.size(1)), self.length), q, k, v)
         return total.mul_(self.b.to(q.dtype).exp().unsqueeze(-1))
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
@@ -60,7 +65,7 @@ class TreeExp(MaskOperator):
 
         a, b, length = self.a, self.b, self.length
         a, grad = a.expand(q.size(1)), grad * b.to(q.dtype).exp().unsqueeze(-1)
-        mask, learn = TreeFactors.of_exponent(*self.walk, a, length), 0 in learnable or 2 in learnable
+        mask, learn = TreeFactors.of_exponent(*self._walk, a, length), 0 in learnable or 2 in learnable
         *grads, crossing = backward(mask, q, k, v, grad, learn)
         of_a, of_length = _of_exponent(crossing, a, length) if learn else (a, length)
         learned = ((self.a, of_a), (b, (q * grads[0]).sum((0, 2))), (length, of_length))

@@ -42,10 +42,10 @@ def power_entries(
     """
     order = coefficients.size(1) - 1
     key = ('powers', settings, order)
-    if value.requires_grad or (torch.compiler.is_compiling() and not graph.holds(key)):
+    if value.requires_grad or (torch.compiler.is_compiling() and not graph.has_cached(key)):
         return None
-    powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
-    count = graph.prepared(('count', *key), partial(count_within, pattern, order))
+    powers = partial(graph.cached, key, partial(_listed, pattern, value.detach(), order))
+    count = graph.cached(('count', *key), partial(count_within, pattern, order))
     # If most pairs have an entry, combining the powers is faster than listing the entries.
     fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
     if fits and count <= _WORTH * cost:

@@ -136,7 +136,7 @@ class MGFormer(torch.nn.Module):
         if graph.num_nodes != self.num_users + self.num_items:
             raise ArgumentError('graph', f'{graph.num_nodes} nodes', f'{self.num_users} users and then {self.num_items} items')
         if not torch.compiler.is_compiling():
-            graph.prepared(('interactions', self.num_users), partial(_check_interactions, graph, self.num_users))
+            graph.cached(('interactions', self.num_users), partial(_check_interactions, graph, self.num_users))
         if nodes is not None:
             check_nodes(graph.num_nodes, nodes=nodes)
         x: Tensor = self.embedding
