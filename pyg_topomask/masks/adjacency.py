@@ -52,8 +52,7 @@ class AdjacencyMask(Mask):
         ValueError: If an argument is outside its range.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`self_loop` :math:`(H)`
 

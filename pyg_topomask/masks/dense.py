@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.given import GivenMask
+from pyg_topomask.masks.base.parameters import GivenMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.capabilities import Product
 from pyg_topomask.operators.structures import MaskStructure

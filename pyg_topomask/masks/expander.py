@@ -69,15 +69,14 @@ class ExpanderMask(Mask):
         degree (int): The number of neighbors of a node in the random graph, even. (default: :obj:`6`)
         input_edges (bool): Also attend along the edges of the input graph. (default: :obj:`True`)
         seed (int): The seed of the random graph. (default: :obj:`0`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` along an edge
-            :math:`(j, i)`; or :obj:`"target_to_source"`, along an edge :math:`(i, j)`.
+        flow (str): The direction of attention along edges, see :class:`~pyg_topomask.masks.AdjacencyMask`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If :obj:`degree` is not a positive even number, or :obj:`flow` is unknown.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:

@@ -14,8 +14,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base.initial_series import initial_series, resolve_positive
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.capabilities import Entries, Product, SparseEntries
@@ -136,11 +136,10 @@ class GRFMask(LogarithmicMask):
     directed graphs too.
 
     Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data override :obj:`num_walks`,
-    :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. Their :obj:`normalization`,
-    :obj:`importance` and :obj:`flow` must be the same as those of the mask. With :obj:`importance=False`, :obj:`p_halt`,
-    :obj:`walk_length` and :obj:`transition` must be the same too. Stored walks need at least :obj:`max_walk_length` hops, and
-    two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the modulation, but not to the edge weights. Equal
-    graphs get equal walks.
+    :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. They need at least
+    :obj:`max_walk_length` hops, two ensembles for :obj:`independent_ensembles=True`, and the :obj:`normalization`,
+    :obj:`importance` and :obj:`flow` of the mask; with :obj:`importance=False`, also its :obj:`p_halt`, :obj:`walk_length` and
+    :obj:`transition`. Gradients flow to the modulation, but not to the edge weights. Equal graphs get equal walks.
 
     With :obj:`stitch` :math:`s > 1`, short walks are stitched to long ones, as in `"Computationally-efficient Graph Modeling
     with Refined Graph Random Features" <https://arxiv.org/abs/2510.07716>`_ (abstract; the equations are our derivation):
@@ -165,13 +164,10 @@ class GRFMask(LogarithmicMask):
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
-        modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`, or a name.
-            :obj:`None` is :math:`f_l = 2^{-l}`. With a kernel of :func:`~pyg_topomask.masks.kernel_series`, such as
-            :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`, the mask initially estimates this kernel, and
-            :math:`f` is the root of its series, see :func:`~pyg_topomask.masks.deconvolve`. It warns
-            if :obj:`max_walk_length` omits a power of a polynomial or more than a tenth of a series. With
-            :obj:`"hops"`, heads start at different hops: :math:`f_l = 1` for :math:`l = h \bmod (L + 1)` in head :math:`h`,
-            and :math:`f_l = 0.02` otherwise. (default: :obj:`None`)
+        modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`, or a name
+            as for the :obj:`coefficients` of a :class:`~pyg_topomask.masks.PowerSeriesMask`. :obj:`None` is
+            :math:`f_l = 2^{-l}`. With the name of a kernel, the mask initially estimates this kernel, and :math:`f` is the
+            root of its series, see :func:`~pyg_topomask.masks.deconvolve`. (default: :obj:`None`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; or :obj:`"pairs"` for a second modulation
             :attr:`key_modulation` of the keys, initially equal to that of the queries. (default: :obj:`False`)
         resample (str): When to sample walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
@@ -182,8 +178,8 @@ class GRFMask(LogarithmicMask):
         seed (int): The seed of walks that are not resampled. Layers with different seeds have different walks.
             (default: :obj:`0`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        positive (bool, optional): Learn the logarithm of the modulation, which then stays above 0. Training is more stable, and
-            softmax attention requires it. :obj:`None` is :obj:`True` if all initial values are above 0. (default: :obj:`None`)
+        positive (bool, optional): Learn the logarithm of the modulation, see :class:`~pyg_topomask.masks.PowerSeriesMask`.
+            Softmax attention requires it. (default: :obj:`None`)
         stitch (int): The number of walks per chain :math:`s`. The queries and the keys have :math:`s` factors each, every one
             with walks of at most :obj:`max_walk_length` hops. (default: :obj:`1`)
 
@@ -192,8 +188,7 @@ class GRFMask(LogarithmicMask):
             entries per head; if the data stores walks for :obj:`stitch` above 1.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`modulation` :math:`(H, L + 1)`, or :math:`(1, L + 1)` if shared, :obj:`key_modulation` of the
           same shape if :obj:`asymmetric="pairs"`

@@ -17,7 +17,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.diffusion import DiffusionMask
+from pyg_topomask.masks.base.parameters import DiffusionMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.capabilities import Blocks, Product
 from pyg_topomask.operators.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
@@ -132,8 +132,7 @@ class HeatKernelMask(DiffusionMask):
         tolerance (float): The largest error of the polynomial. Results in a batch and alone agree up to this error, and so do
             results with and without blocks. (default: :obj:`1e-8`)
         learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
-            or :obj:`"target_to_source"`, of the edges :math:`(i, j)`.
+        flow (str): The direction of attention along edges, see :class:`~pyg_topomask.masks.AdjacencyMask`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
@@ -141,8 +140,7 @@ class HeatKernelMask(DiffusionMask):
             :math:`\lambda` is too large for the graph, or a state dictionary is that of another :obj:`kind`.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`raw_lam` :math:`(H)`
 

@@ -75,11 +75,9 @@ class RWGNKMask(Mask):
     memory of this step does not grow with the graph. Its time grows with the number of nodes within :math:`L` hops.
 
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data override :obj:`num_walks`,
-    :obj:`sampler` and :obj:`seed`. The mask ignores them with :obj:`num_walks=None`, and in training with
-    :obj:`resample="forward"`. Their :obj:`p_halt`, :obj:`walk_length`, :obj:`transition` and :obj:`flow` must be the same as
-    those of the mask. Stored walks need at least :obj:`max_walk_length` hops, and two ensembles for
-    :obj:`independent_ensembles=True`. Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal
-    walks.
+    :obj:`sampler` and :obj:`seed`, as for a :class:`~pyg_topomask.masks.GRFMask`. They need the :obj:`p_halt`,
+    :obj:`walk_length`, :obj:`transition` and :obj:`flow` of the mask. The mask ignores them with :obj:`num_walks=None`.
+    Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal walks.
 
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)
@@ -91,16 +89,14 @@ class RWGNKMask(Mask):
             or :obj:`[heads]`. (default: :obj:`1.0`)
         alpha (float): The normalization exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
         learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)
-        resample (str): :obj:`"never"` (walks depend only on :obj:`seed` and the graph) or :obj:`"forward"` (new walks in every
-            forward pass in training mode). (default: :obj:`"never"`)
+        resample (str): When to sample walks, see :class:`~pyg_topomask.masks.GRFMask`. (default: :obj:`"never"`)
         seed (int): The seed of walks that are not resampled. (default: :obj:`0`)
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`log_lam` :math:`(H)`
 

@@ -59,7 +59,7 @@ class SinDegreeMask(Mask):
         ValueError: If an argument is outside its range, or the attribute is missing or does not contain nonnegative integers.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`offset` :math:`(R, D)` for :math:`R` degrees and buckets, and embeddings of size :math:`D`,
           :obj:`weight` :math:`(H, D)`

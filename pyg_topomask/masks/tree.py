@@ -19,8 +19,8 @@ from pyg_topomask.graphs.forest import Forest
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
-from pyg_topomask.masks.base.initial_series import resolve_positive, series_parameter
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.series import resolve_positive, series_parameter
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.capabilities import Blocks, Product
 from pyg_topomask.operators.structures import MaskStructure
@@ -204,8 +204,8 @@ class TreeMask(LogarithmicMask):
         f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` is
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
         learnable (bool): Learn the function. (default: :obj:`True`)
-        positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
-            numbers are above 0. Training is then more stable. (default: :obj:`None`)
+        positive (bool, optional): Learn the logarithm of :math:`f`, see :class:`~pyg_topomask.masks.PowerSeriesMask`.
+            (default: :obj:`None`)
         method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
             :obj:`"auto"`, which chooses by the diameter. With a unit, it is :obj:`"fft"`. (default: :obj:`"auto"`)
         unit (float, optional): The unit of distances with :obj:`kind="distance"`. (default: :obj:`None`, hops)
@@ -215,8 +215,7 @@ class TreeMask(LogarithmicMask):
             negative where lengths count, or :math:`a > 0` is too large or :obj:`unit` too small for the graph.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`raw_a` and :obj:`b` :math:`(H)`, or :obj:`raw_f` :math:`(H, L + 1)` with
           :obj:`kind="distance"`
