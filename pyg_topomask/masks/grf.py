@@ -23,7 +23,7 @@ from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.operators.sparse_matmul import SparseStructure, spmm
 from pyg_topomask.operators.structures import MaskStructure
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
@@ -84,7 +84,7 @@ class GRFState:
     stitched: tuple[GRFState, ...] = ()
     #: The mask blocks of the graphs.
     cache: dict[Hashable, Any] = field(default_factory=dict)
-    _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
+    _pairs: dict[Hashable, PairLoads] = field(default_factory=dict)
 
     @cached_property
     def num_features(self) -> int:
@@ -104,15 +104,14 @@ class GRFState:
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
-    @outside_transforms
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         r"""Returns the loads of all pairs of meeting walks, computed once."""
-        if (dtype, kinds) not in self._pairs:
-            if is_exporting():
-                raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before')
-            with torch.inference_mode(False):  # kept, and possibly used in training later
-                self._pairs[dtype, kinds] = PairLoads(self.query, self.key, dtype, kinds)
-        return self._pairs[dtype, kinds]
+        return kept(self._pairs, (dtype, kinds), lambda: self._meet(dtype, kinds))
+
+    def _meet(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        if is_exporting():
+            raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before')
+        return PairLoads(self.query, self.key, dtype, kinds)
 
 
 @options_of(WalkSettings)
@@ -148,13 +147,11 @@ class GRFMask(LogarithmicMask):
         \hat{\mathbf{M}} = \hat{\Phi}_1 \cdots \hat{\Phi}_s \, (\hat{\Psi}_1 \cdots \hat{\Psi}_s)^{\top}, \qquad
         \mathbb{E} \, \hat{\Phi}_r = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
-    All factors have the same modulation and independent walks, so their expectations multiply. With two independent
-    ensembles on an undirected graph, :math:`\alpha` is the convolution of :math:`2s` equal :math:`f`. With
-    :obj:`asymmetric=True`, :math:`\mathbb{E} \, \hat{\mathbf{M}} = (\sum_l f_l \mathbf{W}^l)^s`. A node has :math:`n` walks
-    per factor, and up to :math:`n^s` chains of :math:`s` walks. With one ensemble for queries and keys, every entry is
-    biased, and not only the diagonal: the two factors in the middle share their walks, and the outer factors spread the
-    bias of their diagonal. A stitched mask does not list its entries, so softmax attention and entrywise products with
-    sparse masks reject it. It does not use stored walks.
+    All factors have the same modulation and independent walks. With two independent ensembles on an undirected graph,
+    :math:`\alpha` is the convolution of :math:`2s` equal :math:`f`. With :obj:`asymmetric=True`, :math:`\mathbb{E} \,
+    \hat{\mathbf{M}} = (\sum_l f_l \mathbf{W}^l)^s`. With one ensemble, every entry is biased, and not only the diagonal: the
+    two factors in the middle share their walks, and the outer factors spread the bias of their diagonal. A stitched mask does
+    not list its entries, so softmax attention and entrywise products with sparse masks reject it. It does not use stored walks.
 
     A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 
@@ -180,12 +177,11 @@ class GRFMask(LogarithmicMask):
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
         positive (bool, optional): Learn the logarithm of the modulation, see :class:`~pyg_topomask.masks.PowerSeriesMask`.
             Softmax attention requires it. (default: :obj:`None`)
-        stitch (int): The number of walks per chain :math:`s`. The queries and the keys have :math:`s` factors each, every one
-            with walks of at most :obj:`max_walk_length` hops. (default: :obj:`1`)
+        stitch (int): The number of walks per chain :math:`s`, each of at most :obj:`max_walk_length` hops. A node has :math:`n`
+            walks per factor, and up to :math:`n^s` chains. (default: :obj:`1`)
 
     Raises:
-        ValueError: If an argument is outside its range, arguments conflict, or the modulation does not have :math:`L + 1`
-            entries per head; if the data stores walks for :obj:`stitch` above 1.
+        ValueError: If an argument is outside its range, arguments conflict, or the data stores walks for :obj:`stitch` above 1.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges

@@ -183,8 +183,6 @@ def _(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]
 
 def _check_count(count: int, max_hops: int) -> None:
     if count > _MOST:
-        raise ArgumentError(
-            'max_hops',
-            f'{max_hops} hops on a graph with about {count:,} pairs of nodes within this distance',
-            f'up to {_MOST:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs',
-        )
+        given = f'{max_hops} hops on a graph with about {count:,} pairs of nodes within this distance'
+        accepted = f'up to {_MOST:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs'
+        raise ArgumentError('max_hops', given, accepted)

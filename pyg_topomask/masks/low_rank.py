@@ -63,22 +63,16 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
     shapes = tuple(left.shape), tuple(right.shape)
     fit = all(len(shape) == 3 and shape[0] == graph.num_nodes for shape in shapes)
     if not fit or left.size(2) != right.size(2) or len({left.size(1), right.size(1)} - {1}) > 1:
-        raise ArgumentError(
-            'left, right',
-            f'shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes',
-            '[N, heads, r] and [N, 1, r], with equal r',
-        )
+        given = f'shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes'
+        raise ArgumentError('left, right', given, '[N, heads, r] and [N, 1, r], with equal r')
     tensors = (left, right, graph.segments.index, graph.segments.ptr)
     product = Product(LowRankStructure(), tensors, cost=graph.num_nodes * left.size(-1))
     return MaskOperator(graph.segments, max(left.size(1), right.size(1)), product, LowRank(left, right))
 
 
 class LowRankMask(GivenMask):
-    r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
-
-    The factors are tensors or names of node attributes of the data. Attributes are batched and moved with the data.
-
-    A product takes :math:`O(N r)`.
+    r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph. The factors are
+    tensors, or names of node attributes, which are batched and moved with the data. A product takes :math:`O(N r)`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -89,8 +83,8 @@ class LowRankMask(GivenMask):
         ValueError: If the factors are missing from the data, are not finite, or do not fit each other, the nodes or the heads.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, two factors :math:`(|\mathcal{V}|, r)` or :math:`(|\mathcal{V}|,
-          H, r)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, two factors :math:`(|\mathcal{V}|, r)` or
+          :math:`(|\mathcal{V}|, H, r)`
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
@@ -131,15 +125,8 @@ class LowRankMask(GivenMask):
         factor = as_floating_point(name, factor)
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
-        if (
-            factor.dim() != 3
-            or factor.size(0) != graph.num_nodes
-            or factor.size(1) not in (1, self.heads)
-            or not factor.size(2)
-        ):
-            raise ArgumentError(
-                name,
-                f'shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads',
-                '[N, r] and [N, heads, r] of rank r from 1',
-            )
+        rows, heads, rank = factor.shape if factor.dim() == 3 else (-1, 0, 0)
+        if rows != graph.num_nodes or heads not in (1, self.heads) or rank == 0:
+            given = f'shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads'
+            raise ArgumentError(name, given, '[N, r] and [N, heads, r] of rank r from 1')
         return factor.expand(-1, self.heads, -1)

@@ -293,14 +293,8 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
 
 
 def named_series(argument: str, name: str, order: int, limit: str, factors: int = 1) -> Tensor:
-    r"""Returns the series of a named kernel, or its root if the mask multiplies equal series. Warns if powers are left out.
-
-    Args:
-        argument (str): The argument of the mask.
-        name (str): The kernel.
-        order (int): The largest power.
-        limit (str): The argument of the mask that sets the largest power.
-        factors (int): The number of equal series that the mask multiplies. (default: :obj:`1`)
+    r"""Returns the series of a named kernel, or its root if the mask multiplies :obj:`factors` equal series. Warns if powers
+    are left out. Errors name the argument of the mask, and warnings the one that sets the largest power, :obj:`limit`.
     """
     try:
         kernel = _Kernel.parse(name)
@@ -370,9 +364,7 @@ def decaying(heads: int, length: int) -> Tensor:
 
 def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
     r"""Returns whether to learn the logarithms of a series. :obj:`None` means to learn them if all numbers are above 0.
-
-    Raises:
-        ValueError: If :obj:`positive` is :obj:`True` and a number is not above 0.
+    :obj:`True` raises a :class:`ValueError` if a number is not.
     """
     possible = bool((initial > 0).all())
     if positive and not possible:
