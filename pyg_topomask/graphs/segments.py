@@ -88,8 +88,6 @@ class Segments:
         self.device = device if batch is None else batch.device
         # Not functools.cached_property, whose lock in Python 3.11 causes graph breaks in torch.compile.
         self._derived: dict[Hashable, Any] = {}
-        #: The shard of these nodes, if several processes share the graph. It replaces the routes of attention.
-        self.shard: Any = None
 
     @classmethod
     @outside_transforms

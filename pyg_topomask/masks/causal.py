@@ -3,7 +3,7 @@ r"""Causal masks: prefix sums that restart in every graph."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,8 +15,6 @@ from pyg_topomask.graphs.segments import Segments, by_width
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Product
-from pyg_topomask.operators.structures import MaskStructure
 from pyg_topomask.utils.checks import described
 from pyg_topomask.utils.functorch import LoopedFunction
 
@@ -63,15 +61,22 @@ def _reverse(layouts: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return (*layouts[half:], *layouts[:half])
 
 
-@dataclass(frozen=True)
-class CausalStructure(MaskStructure):
-    r"""Prefix sums within each graph. Tensors: the layouts of the order and of the reverse order, see :func:`_layout`."""
+@dataclass(eq=False, repr=False)
+class PrefixSum(MaskOperator):
+    r"""Prefix sums within each graph.
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return _PrefixSum.apply(x, *tensors)
+    Args:
+        layouts (tuple of torch.Tensor): The layouts of the order and of the reverse order, see :func:`_layout`.
+    """
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return self, _reverse(tensors)
+    layouts: tuple[Tensor, ...]
+
+    def apply(self, x: Tensor) -> Tensor:
+        return _PrefixSum.apply(x, *self.layouts)
+
+    @property
+    def T(self) -> MaskOperator:
+        return replace(self, layouts=_reverse(self.layouts))
 
 
 def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> tuple[Tensor, ...]:
@@ -178,7 +183,7 @@ class CausalMask(Mask):
         return order, value[order]
 
     def bind(self, graph: Graph, state: tuple[Tensor, ...]) -> MaskOperator:
-        return MaskOperator(graph.segments, self.heads, Product(CausalStructure(), state, graph.num_nodes))
+        return PrefixSum(state, segments=graph.segments, heads=self.heads, cost=graph.num_nodes)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, order={self.order!r}, strict={self.strict}'

@@ -2,8 +2,8 @@ r"""Masks estimated by graph random features."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,16 +12,13 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.power_series import warn_of_growth
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.operators.sparse import sparse_operator
-from pyg_topomask.operators.sparse_matmul import SparseStructure, spmm
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.base import Alternatives, Chain, MaskOperator
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.sparse import Sparse, sparse_operator
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.utils.options import options_of
@@ -31,47 +28,6 @@ from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
-
-# The tensors of one factor: its values and its pattern.
-_TENSORS = 1 + len(fields(SparsePattern))
-
-
-@dataclass(frozen=True)
-class GRFStructure(MaskStructure):
-    r""":math:`\hat{\Phi}_1 \cdots \hat{\Phi}_s \, (\hat{\Psi}_1 \cdots \hat{\Psi}_t)^{\top}` of sparse features. Tensors:
-    values and pattern of each :math:`\hat{\Phi}`, then of each :math:`\hat{\Psi}`."""
-
-    #: The number of factors :math:`s` of the queries. The others are those of the keys.
-    queries: int = field(default=1, repr=False)
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        starts = range(0, len(tensors), _TENSORS)
-        factors = [(tensors[start], SparsePattern(*tensors[start + 1 : start + _TENSORS])) for start in starts]
-        for value, pattern in factors[self.queries :]:
-            x = spmm(pattern, value.to(x.dtype), x, transpose=True)
-        for value, pattern in reversed(factors[: self.queries]):
-            x = spmm(pattern, value.to(x.dtype), x)
-        return x
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        split = self.queries * _TENSORS
-        keys = len(tensors) // _TENSORS - self.queries
-        return GRFStructure(keys), (*tensors[split:], *tensors[:split])
-
-    def diagonal(self, tensors: Sequence[Tensor]) -> Tensor | None:
-        root = self.root(tensors)
-        if root is None:
-            return None
-        value, pattern = root[1][0], SparsePattern(*root[1][1:])
-        diagonal = value.new_zeros(pattern.num_rows, value.size(0))
-        return diagonal.index_add(0, pattern.row, value.square().t())
-
-    def root(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]] | None:
-        query, key = tensors[:_TENSORS], tensors[_TENSORS:]
-        if len(key) != _TENSORS:  # stitched walks
-            return None
-        same = all(first is second or torch.equal(first, second) for first, second in zip(query, key, strict=True))
-        return (SparseStructure(), tuple(query)) if same else None
 
 
 @dataclass
@@ -283,20 +239,21 @@ class GRFMask(LogarithmicMask):
         if self.asymmetric is True and self.stitch == 1:
             return sparse_operator(graph, state.query.pattern, state.query.values(f), self.heads)
 
-        def tensors() -> tuple[Tensor, ...]:
-            queries: list[Tensor] = []
-            keys: list[Tensor] = []
+        def features(walks: WalkFeatures, series: Tensor) -> Sparse:
+            return Sparse(walks.values(series), walks.pattern, heads=self.heads)
+
+        def product() -> MaskOperator:
+            queries, keys = [], []
             for factor in (state, *state.stitched):
-                query = factor.query.values(f)
-                queries += query, *factor.query.pattern.tensors
+                query = features(factor.query, f)
+                queries.append(query)
                 if self.asymmetric is not True:
                     same = factor.key is factor.query and key_f is f
-                    keys += query if same else factor.key.values(key_f), *factor.key.pattern.tensors
-            return (*queries, *keys)
+                    keys.append(query.T if same else features(factor.key, key_f).T)
+            return Chain((*queries, *reversed(keys)))
 
-        product = Product(GRFStructure(self.stitch), tensors, cost=state.num_features)
         entries = None if self.stitch > 1 else SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
-        return MaskOperator(graph.segments, self.heads, product, entries=entries)
+        return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:
         changed = self._changed(asymmetric=False, resample='never', positive=True, stitch=1)

@@ -18,10 +18,10 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base.parameters import DiffusionMask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.exp_action import ExpAction, chebyshev_coefficients, chebyshev_error, taylor_coefficients
 from pyg_topomask.operators.polynomial import polynomial_blocks
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.spectral_bound import GlobalReductions, spectral_bound
 from pyg_topomask.utils.checks import check_choice, is_number
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
@@ -236,15 +236,25 @@ class HeatKernelMask(DiffusionMask):
         lam = self.lam
         coefficients, method = self.coefficients(state)
         value = state.value.to(lam.dtype).unsqueeze(0)
-        product = Product(
-            ExpActionStructure(method, tolerance=self.tolerance),
-            (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
-            cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
+        cost = coefficients.size(1) * (state.pattern.nnz + graph.num_nodes)
+        product = ExpAction(
+            coefficients.to(lam.dtype),
+            value,
+            state.pattern,
+            method,
+            index=graph.segments.index,
+            ptr=graph.segments.ptr,
+            tolerance=self.tolerance,
+            segments=graph.segments,
+            heads=self.heads,
+            cost=cost,
         )
         blocks = self._blocks(graph, state, coefficients, method, product)
-        return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
+        return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=cost)
 
-    def _blocks(self, graph: Graph, state: HeatState, coefficients: Tensor, method: str, product: Product) -> Blocks | None:
+    def _blocks(
+        self, graph: Graph, state: HeatState, coefficients: Tensor, method: str, product: MaskOperator
+    ) -> PreparedBlocks | None:
         if (
             state.value.requires_grad
             or state.value.device.type != 'cpu'
@@ -268,7 +278,7 @@ class HeatKernelMask(DiffusionMask):
         cost = (basis.size(0) - 1) * state.pattern.nnz
         combined = coefficients @ basis[: coefficients.size(1)]
         cancels = method == 'chebyshev' or (self.kind == 'adjacency' and not state.positive)
-        return Blocks(combined, terms, span.cache, cost, magnitude=magnitude if cancels else None)
+        return PreparedBlocks(combined, terms, span.cache, cost, magnitude=magnitude if cancels else None)
 
     @outside_transforms
     @torch.inference_mode(False)  # kept, and possibly used in training later

@@ -21,8 +21,9 @@ from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import count_within
 from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Entries, Product, SparseEntries
-from pyg_topomask.operators.sparse_matmul import SparseStructure
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.sparse import of_entries
 from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -121,12 +122,11 @@ class HopMask(LogarithmicMask):
 
     def bind(self, graph: Graph, state: WalkFeatures) -> MaskOperator:
         f = self.f
-        # Neither is formed where blocks serve instead.
-        product = Product(SparseStructure(), lambda: (state.values(f), *state.pattern.tensors), state.nnz)
+        # They are not formed where blocks serve instead.
         entries = SparseEntries(lambda: Entries(state.pattern, state.values(f)), state.nnz)
-        return MaskOperator(graph.segments, self.heads, product, entries=entries, blocks=self._blocks(graph, state, f))
+        return of_entries(graph.segments, self.heads, entries, self._blocks(graph, state, f))
 
-    def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> Blocks | None:
+    def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> PreparedBlocks | None:
         r"""Returns the blocks of the graphs as functions of the number of hops."""
         if self.max_hops >= torch.iinfo(torch.int16).max:
             return None
@@ -138,7 +138,7 @@ class HopMask(LogarithmicMask):
             return label
 
         cache: dict[Hashable, Any] = graph.prepared(('labels', self.settings()), dict)
-        return Blocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
+        return PreparedBlocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, max_hops={self.max_hops}, positive={self.positive}, flow={self.flow!r}'

@@ -10,8 +10,8 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.utils.checks import MAX_NODES, check_size, check_whole
 
 

@@ -19,9 +19,9 @@ from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import power_entries
 from pyg_topomask.masks.base.series import convolve, deconvolve, initial_series, resolve_positive
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.polynomial import PolynomialStructure, polynomial_blocks
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.ops.normalize import known_positive
 from pyg_topomask.utils.checks import check_choice, check_size
@@ -136,13 +136,12 @@ class PowerSeriesMask(LogarithmicMask):
         if self.normalization is None:
             warn_of_growth(self, graph, state, alpha)
         cost = (alpha.size(1) - 1) * (state.pattern.nnz + graph.num_nodes) + graph.num_nodes
-        product = Product(PolynomialStructure('powers'), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
+        context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads, 'cost': cost}
+        product = Polynomial(alpha, weight.unsqueeze(0), state.pattern, 'powers', **context)
         entries = power_entries(graph, self.settings(), state.pattern, state.weight, alpha, cost)
-        return MaskOperator(
-            graph.segments, self.heads, product, entries=entries, blocks=self._blocks(graph, state, alpha, product)
-        )
+        return Alternatives(product, entries, self._blocks(graph, state, alpha, product), **context)
 
-    def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: Product) -> Blocks | None:
+    def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: MaskOperator) -> PreparedBlocks | None:
         if state.weight.requires_grad:
             return None
 
@@ -154,7 +153,7 @@ class PowerSeriesMask(LogarithmicMask):
         positive = self.positive and graph.prepared(('positive', self.settings()), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
         cache: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), alpha.size(1)), dict)
-        return Blocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
+        return PreparedBlocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (

@@ -16,10 +16,12 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.grf import GRFState, GRFStructure
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Entries, LowRank, Product, SparseEntries, blocks_of
-from pyg_topomask.operators.polynomial import PolynomialStructure, polynomial_terms
+from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.operators.base import Alternatives, Chain, Hadamard, MaskOperator
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.polynomial import Polynomial, polynomial_terms
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks, blocks_of
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.utils.checks import check_choice, check_not_negative, checked_seed, per_head
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
@@ -201,10 +203,12 @@ class RWGNKMask(Mask):
             return self._bind_expected(graph, state)
         discounts = self.discounts
 
-        def tensors() -> tuple[Tensor, ...]:
-            query = self.normalized(state.query, discounts)
-            key = query if state.key is state.query else self.normalized(state.key, discounts)
-            return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
+        def features(walks: WalkFeatures) -> Sparse:
+            return Sparse(self.normalized(walks, discounts), walks.pattern, heads=self.heads)
+
+        def product() -> MaskOperator:
+            query = features(state.query)
+            return Chain((query, query.T if state.key is state.query else features(state.key).T))
 
         norm = self._typical_norm
         column_scale = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
@@ -229,11 +233,11 @@ class RWGNKMask(Mask):
             assert column_scale is not None
             return combined(), column_scale
 
-        product = Product(GRFStructure(), tensors, cost=state.num_features)
         sparse = SparseEntries(entries, state.num_entries, without_row_scale if self.alpha > 0 else None)
         powers = self._powers(discounts) / norm.square().unsqueeze(1)
-        prepared = Blocks(powers, blocks, state.cache, 0, column_scale=column_scale)
-        return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
+        prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
+        cost = state.num_features
+        return Alternatives(product, sparse, prepared, segments=graph.segments, heads=self.heads, cost=cost)
 
     def _powers(self, discounts: Tensor) -> Tensor:
         r"""Returns the powers of the discount of two walks together, :obj:`[heads, 2L + 1]`."""
@@ -280,12 +284,14 @@ class RWGNKMask(Mask):
         weight = state.hops.weight.to(discounts.dtype)
         series = discounts * self.walk_settings.survival.to(discounts)
         cost = (series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes
-        visited = Product(PolynomialStructure('powers'), (series, weight.unsqueeze(0), *pattern.tensors), cost)
-        product = Product.chain(visited, visited.transposed())
+        visited = Polynomial(
+            series, weight.unsqueeze(0), pattern, 'powers', segments=graph.segments, heads=self.heads, cost=cost
+        )
+        product: MaskOperator = Chain((visited, visited.T))
         powers, norm, column_scale = self._powers(discounts), self._typical_norm, None
         if state.gram is not None:
             scale = self.expected_scale(series, state.gram)
-            product = product.hadamard(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
+            product = Hadamard(scale.unsqueeze(-1), scale.unsqueeze(-1), product)
             column_scale = scale * norm
 
         def visits(segments: Segments, dtype: torch.dtype) -> Tensor:
@@ -293,8 +299,8 @@ class RWGNKMask(Mask):
             return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = Blocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
-        return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
+        blocks = PreparedBlocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
+        return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
 
     def extra_repr(self) -> str:
         resample = '' if self.exact or self.resample == 'never' else f', resample={self.resample!r}'

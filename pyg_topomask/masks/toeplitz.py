@@ -15,9 +15,9 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.toeplitz import ToeplitzStructure
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.toeplitz import Toeplitz
 from pyg_topomask.utils.checks import as_numbers, check_choice, check_whole, described, is_whole
 
 # The largest number of entries in the table of a head.
@@ -192,14 +192,15 @@ class ToeplitzMask(LogarithmicMask):
 
     def bind(self, graph: Graph, state: list[Tensor]) -> MaskOperator:
         table = self._numbers(self.table)
-        structure, cost = ToeplitzStructure(self.kind, self.beyond, self.periodic), 0
-        for grid in state[1:]:
-            size = math.prod(structure.transform_sizes(table, grid.shape[1:]))
-            cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
-        product = Product(structure, (table, *state), cost)
-        return MaskOperator(graph.segments, self.heads, product, blocks=self._blocks(graph, state, structure, table))
+        slot, *grids = state
+        context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads}
+        product = Toeplitz(table, slot, tuple(grids), self.kind, self.beyond, self.periodic, **context)
+        for grid in grids:
+            size = math.prod(product.transform_sizes(table, grid.shape[1:]))
+            product.cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
+        return Alternatives(product, None, self._blocks(graph, grids, product, table), **context, cost=product.cost)
 
-    def _blocks(self, graph: Graph, grids: list[Tensor], structure: ToeplitzStructure, table: Tensor) -> Blocks | None:
+    def _blocks(self, graph: Graph, grids: list[Tensor], operator: Toeplitz, table: Tensor) -> PreparedBlocks | None:
         r"""Returns the blocks of the graphs as functions of the places in the table, if these are few."""
         entries = table[0].numel()
         if entries >= torch.iinfo(torch.int16).max:
@@ -208,18 +209,18 @@ class ToeplitzMask(LogarithmicMask):
         def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
             # Label 0 is that of pairs beyond the window, where the mask is 0.
             numbers = torch.arange(1, entries + 1, dtype=torch.int16, device=table.device).view(1, *table.shape[1:])
-            if len(grids) == 2:
-                return structure.pairs(numbers, grids[1].shape[1:]).flatten().repeat(1, grids[1].size(0))
+            if len(grids) == 1:
+                return operator.pairs(numbers, grids[0].shape[1:]).flatten().repeat(1, grids[0].size(0))
             label, start = numbers.new_empty(1, segments.num_pairs), segments.sizes.square().cumsum(0)
-            for nodes in grids[1:]:
-                pairs = structure.pairs(numbers, nodes.shape[1:]).flatten()
+            for nodes in grids:
+                pairs = operator.pairs(numbers, nodes.shape[1:]).flatten()
                 first = start[segments.index[nodes.flatten(1)[:, 0]]] - pairs.numel()
                 label[0, first.unsqueeze(1) + torch.arange(pairs.numel(), device=first.device)] = pairs
             return label
 
         key = 'labels', self.settings(), self.kind, self.window, self.beyond, self.periodic
         cache: dict[Hashable, Any] = graph.prepared(key, dict)
-        return Blocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
+        return PreparedBlocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:
         return (

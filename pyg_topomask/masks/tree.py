@@ -21,16 +21,13 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import resolve_positive, series_parameter
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.structures import MaskStructure
-from pyg_topomask.operators.tree_distance import METHODS, choose_method, plan_distance, plan_units
-from pyg_topomask.operators.tree_exp import plan_exp
-from pyg_topomask.operators.tree_mean import TreeMeanStructure
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.tree_distance import METHODS, TreeDistance, choose_method, plan_distance, plan_units
+from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
+from pyg_topomask.operators.tree_mean import TreeMean
 from pyg_topomask.utils.checks import check_above_zero, check_choice, check_whole, is_number, per_head
 from pyg_topomask.utils.functorch import kept, outside_transforms, unwrapped
-
-Plan = tuple[MaskStructure, Sequence[Tensor]]
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
 # The cost in multiplications of a node at each distance, without and with machine code, of a node of a histogram, of a node in
@@ -57,7 +54,7 @@ class TreeState:
     forest: Forest
     length: Tensor
     num_trees: int = 1
-    _plans: dict[Hashable, Plan] = field(default_factory=dict)
+    _plans: dict[Hashable, Any] = field(default_factory=dict)
     #: The distances within graphs.
     cache: dict[Hashable, Any] = field(default_factory=dict)
 
@@ -92,14 +89,14 @@ class TreeState:
         r"""All numbers of hops between nodes of a tree, :obj:`[diameter + 1]`."""
         return torch.arange(self.diameter + 1, device=self.length.device)
 
-    def plan(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> Plan:
+    def plan(self, name: str, make: Callable[[Forest, torch.device], Any]) -> Any:
         r"""Returns the plan of a multiplication method, computed at the first call."""
         if name not in self._plans:
             self._work_out(name, make)
         return self._plans[name]
 
     @torch.compiler.disable  # torch.compile would read NumPy as Python
-    def _work_out(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> None:
+    def _work_out(self, name: str, make: Callable[[Forest, torch.device], Any]) -> None:
         kept(self._plans, name, lambda: make(self.forest, self.length.device))
 
     def store(self, data: Data) -> None:
@@ -133,7 +130,7 @@ class TreeState:
                 'data',
                 f'a stored forest of {num_nodes} nodes and {num_edges} edges',
                 f'one of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges',
-                'it has changed since: run AddForest or AddSpanningForest again, after the transforms that change it',
+                'it has changed since: run AddForest again, or AddSpanningForest, after the transforms that change it',
             )
         least, most = (int(bound) for bound in num_trees.aminmax())
         if least < most:
@@ -301,36 +298,38 @@ class TreeMask(LogarithmicMask):
         if state.shortest < 0 and (self.kind == 'exp' or self.unit is not None):
             setting = 'kind="exp"' if self.kind == 'exp' else f'unit={self.unit}'
             raise ArgumentError('edge_weight', f'{state.shortest:.6g} for {setting}', 'lengths from 0')
+        context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads}
         if self.kind == 'distance':
             f = self.f
             if self.unit is not None:
                 method = 'fft'
-                structure, plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
+                plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
             else:
                 method = outside_transforms(choose_method)(state.forest, self.max_distance, state.length.device, self.method)
-                structure, plan = state.plan(method, partial(plan_distance, method=method))
+                plan = state.plan(method, partial(plan_distance, method=method))
+            product: MaskOperator = TreeDistance(f, method, plan, **context)
             rings = 1 + min(state.diameter, self.max_distance)
             if method == 'fft':
                 cost = _MEMBER * plan[1].numel()
             else:
-                each = _PASSES + _RING_COMPILED * rings if structure.has_machine_code() else _RING * rings
+                each = _PASSES + _RING_COMPILED * rings if product.has_machine_code() else _RING * rings
                 cost = each * state.forest.num_nodes
             blocks = None
             if self.unit is None and state.diameter <= _DEEPEST:
                 blocks = self._blocks(state, f.index_select(1, state.distances.clamp_(max=self.max_distance)))
-            return self._operator(graph, state, structure, (f, *plan), cost, blocks)
+            return self._operator(state, product, cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(state, a)
-        structure, plan = state.plan('exp', plan_exp)
+        product = TreeExp(a, b, state.length, *state.plan('exp', plan_exp), **context)
         blocks = None
         if graph.edge_weight is None and graph.segments.several and state.diameter <= _DEEPEST:
             numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
             exponent = a.to(numbers).unsqueeze(1) * state.distances + b.to(numbers).unsqueeze(1)
             blocks = self._blocks(state, exponent.exp())
-        return self._operator(graph, state, structure, (a, b, state.length, *plan), _PASSES * state.forest.num_nodes, blocks)
+        return self._operator(state, product, _PASSES * state.forest.num_nodes, blocks)
 
-    def _blocks(self, state: TreeState, f: Tensor) -> Blocks:
+    def _blocks(self, state: TreeState, f: Tensor) -> PreparedBlocks:
         r"""Returns the blocks of the graphs, given the function of the distance in hops, :obj:`[heads, diameter + 1]`."""
         trees = state.num_trees
 
@@ -338,20 +337,15 @@ class TreeMask(LogarithmicMask):
             # Label 0 is that of nodes in different trees.
             return 1 + state.forest.hops(segments.repeated(trees)).to(f.device).view(trees, -1)
 
-        return Blocks(pad(f / trees, (1, 0)), labels, state.cache, _PAIRS * state.forest.num_nodes, labels=trees)
+        return PreparedBlocks(pad(f / trees, (1, 0)), labels, state.cache, _PAIRS * state.forest.num_nodes, labels=trees)
 
     def _operator(
-        self,
-        graph: Graph,
-        state: TreeState,
-        structure: MaskStructure,
-        tensors: tuple[Tensor, ...],
-        cost: int,
-        blocks: Blocks | None = None,
+        self, state: TreeState, product: MaskOperator, cost: int, blocks: PreparedBlocks | None = None
     ) -> MaskOperator:
+        context: dict[str, Any] = {'segments': product.segments, 'heads': self.heads, 'cost': cost}
         if state.num_trees > 1:
-            structure = TreeMeanStructure(structure, state.num_trees)
-        return MaskOperator(graph.segments, self.heads, Product(structure, tensors, cost), blocks=blocks)
+            product = TreeMean(product, state.num_trees, **context)
+        return Alternatives(product, None, blocks, **context)
 
     def _check_growth(self, state: TreeState, a: Tensor) -> None:
         largest = float(unwrapped(a).max())

@@ -19,8 +19,8 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
 from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
-from pyg_topomask.operators.capabilities import Entries
-from pyg_topomask.operators.sparse_matmul import entries_of
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
 
 

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.operators.base import Arithmetic, MaskOperator, check_scale
+from pyg_topomask.operators.base import Arithmetic, Heads, MaskOperator, check_scale
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_generator, check_size
 from pyg_topomask.utils.functorch import is_exporting, outside_transforms
@@ -288,7 +288,7 @@ class HadamardMask(ComposedMask):
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         product, *rest = self._bound(graph, state)
         for operator in rest:
-            low_rank = product.low_rank is not None or operator.low_rank is not None
+            low_rank = product.is_low_rank or operator.is_low_rank
             product = product * operator if low_rank else sparse_product(product, operator)
         return product
 
@@ -323,7 +323,7 @@ class MultiHeadMask(ComposedMask):
         self.form = self._form(masks)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
-        return MaskOperator.side_by_side(*self._bound(graph, state))
+        return Heads(tuple(self._bound(graph, state)))
 
 
 class TransposedMask(ComposedMask):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows
-from pyg_topomask.operators.capabilities import MAX_ENTRIES, Entries, SparseEntries
+from pyg_topomask.operators.entries import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.walks.features import WalkFeatures
 
 # Entries that cost as much as one multiplication of a product with the series, with 16 features and channels.
