@@ -91,11 +91,9 @@ def _check(mask: Tensor) -> None:
     entries = unwrapped(mask)
     accepted = (entries >= 0) & (entries < math.inf)
     if not bool(accepted.all()):
-        raise ArgumentError(
-            'mask',
-            f'the entry {float(entries[~accepted][0])}, which has no finite logarithm',
-            'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights',
-        )
+        given = f'the entry {float(entries[~accepted][0])}, which has no finite logarithm'
+        needed = 'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights'
+        raise ArgumentError('mask', given, needed)
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:

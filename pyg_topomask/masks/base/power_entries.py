@@ -24,21 +24,18 @@ _MOST = 2**24
 def power_entries(
     graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor, cost: int
 ) -> SparseEntries | None:
-    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k`. If an estimate says
-    that the powers have few entries, they are listed once per graph, and the coefficients of each head combine them. Otherwise,
-    they are listed on demand.
+    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`. If an
+    estimate says that the powers have few entries, they are listed once per graph, and the coefficients of each head combine
+    them. Otherwise, they are listed on demand. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if
+    torch.compile traces the call and the powers are not listed yet.
 
     Args:
         graph (Graph): The graphs, which keep the list.
         settings (Hashable): The settings that :math:`\mathbf{W}` depends on.
         pattern (SparsePattern): The positions of the entries of :math:`\mathbf{W}`.
         value (torch.Tensor): The entries, :obj:`[nnz]`.
-        coefficients (torch.Tensor): :math:`\alpha`, :obj:`[H, K + 1]`.
+        coefficients (torch.Tensor): :math:`\alpha`.
         cost (int): Multiplications of a product with the series.
-
-    Returns:
-        SparseEntries, optional: :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if torch.compile traces the
-        call and the powers are not listed yet.
     """
     order = coefficients.size(1) - 1
     key = ('powers', settings, order)
