@@ -14,8 +14,7 @@ from configured_step import CONFIGS
 ROOT = CONFIGS.parent
 SOURCES = ('pyg_topomask', 'graphgps_configs', 'setup.py', 'pyproject.toml', 'MANIFEST.in', 'README.md', 'LICENSE')
 
-#: Reads the packages of a folder as Python reads those of an environment, with the paths of editable installs, and before those of
-#: the environment itself.
+#: Reads the packages of a folder as Python reads those of an environment, with the paths of editable installs, and first.
 SHORT_RUN = """
 import site, sys, runpy
 others = [*sys.path]
