@@ -68,6 +68,7 @@ ON_TOP = [
     'apps.recommend',
     'apps.train',
     'apps.catalog',
+    'apps.launch',
     'apps.inspect',
     '__main__',
 ]
