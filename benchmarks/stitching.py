@@ -133,8 +133,9 @@ def _run_stitching(examples: list[Example], quick: bool, folder: Path) -> None:
                 )
     note = (
         f'Errors on graphs of about {NODES} nodes, times on graphs of about {TIMED} nodes (random: degree {DEGREE}), W '
-        f'= D^-1/2 A D^-1/2, p_halt = {P_HALT}. A chain has "stitch" independent walks of at most "hops" hops, so only '
-        f'"hops" hops follow one after the other. "walks" are those per node, factor and ensemble. With 2 "ensembles", '
+        f'= D^-1/2 A D^-1/2, p_halt = {P_HALT}. A chain (GRFs++, arXiv:2510.07716) has "stitch" independent walks of '
+        f'at most "hops" hops, so only "hops" hops follow one after the other. "walks" are those per node, factor and '
+        f'ensemble. With 2 "ensembles", '
         f'the keys have other walks than the queries, and the estimate is unbiased but for what short walks leave out '
         f'of the series. "error": ||estimate - exact||_F / ||exact||_F, {trials} draws, mean and standard error. The '
         f'exact kernel has all powers. Times are those of the process on one thread: to draw the walks, and to '

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from benchmarks.accuracy.networks import VARIANTS, Setting
 from benchmarks.accuracy.plans import DEPTHS, KINDS, LAYERS, MASKED, VARIATIONS, WALKS, Plan
+from benchmarks.accuracy.remarks import REMARKS
 from benchmarks.accuracy.store import Job
 from benchmarks.accuracy.tasks import TASKS, Task
 from benchmarks.accuracy.training import Run
@@ -71,6 +72,8 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
         'test, paired by split, over the splits of the row. A difference below two standard errors is "not distinguishable". '
         f'{gps}Adam. Seconds are those of a processor in training, on one thread, without evaluation.'
     )
+    if name in REMARKS:
+        note += f'\n\n{REMARKS[name]}'
     write_table(f'accuracy_{name}', f'What a mask gains: {name}', note, rows, folder)
     _draw(name, task, plan, results, chosen, folder)
 
@@ -119,7 +122,8 @@ def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
     note = (
         'Networks of Hop attention without message passing. Each row changes one thing in the variant "sum" of its task. '
         'Mean ± standard error. Differences are test minus test, paired by split. A difference below two standard errors is '
-        '"not distinguishable". The other settings are those of the tables of the tasks, and were not tuned again.'
+        '"not distinguishable". The other settings are those of the tables of the tasks, and were not tuned again. A default '
+        'would change if a variant were better by two standard errors on three tasks, and worse on none.'
     )
     rows = _beside_the_first(VARIATIONS, runs, 'sum', _variant)
     write_table('accuracy_variants', 'What matters in a layer of masked attention', note, rows, folder)
@@ -154,7 +158,8 @@ def write_kinds(runs: Mapping[Job, Run], folder: Path) -> None:
         'the reach of Hop, and their heads start at different distances if the mask can; "adjacency" reaches one edge a layer. '
         '"rwgnk-16" and "long-grf-16" have 16 random walks from each node. "tree" also gives a weight to all nodes beyond the '
         'reach. "linear" is unmasked. The walks of "long-grf-16" were chosen on split 0 of lookups. '
-        'Nothing else was tuned. Differences are paired by split; mean ± standard error.'
+        'Nothing else was tuned. "tree" learns the logarithms of its weights. With signed weights (positive=False), it did not '
+        'learn lookups in six runs (accuracy_tries.csv). Differences are paired by split; mean ± standard error.'
     )
     rows = _beside_the_first(KINDS, runs, 'hop', lambda setting: {'mask': setting.attention})
     write_table('accuracy_kinds', 'Masks of all kinds on trees', note, rows, folder)
