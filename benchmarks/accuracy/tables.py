@@ -195,13 +195,20 @@ def _beside_the_first(family: Family, runs: Mapping[Job, Run]) -> list[Row]:
                         'validation': show([run.validation for run in scores], 4),
                         'test': show(tests, 4),
                         **compare(tests[:shared], base, f'minus {family.first}, paired', setting == settings[0], 4),
-                        'seconds': statistics.mean(run.seconds for run in scores),
-                        'parameters': scores[0].parameters,
-                        'splits': len(scores),
-                        'seeds': each(tests, 4),
+                        **_size(scores),
                     }
                 )
     return rows
+
+
+def _size(runs: Sequence[Run]) -> Row:
+    r"""Returns the last cells of a row."""
+    return {
+        'seconds': statistics.mean(run.seconds for run in runs),
+        'parameters': runs[0].parameters,
+        'splits': len(runs),
+        'seeds': each([run.test for run in runs], 4),
+    }
 
 
 def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
@@ -228,10 +235,7 @@ def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
                         'layers': setting.layers,
                         'epochs': setting.epochs,
                         'test': show(tests, 4),
-                        'seconds': statistics.mean(run.seconds for run in scores),
-                        'parameters': scores[0].parameters,
-                        'splits': len(scores),
-                        'seeds': each(tests, 4),
+                        **_size(scores),
                     }
                 )
             means = [statistics.mean(run.test for run in scores) for scores in of_model.values()]

@@ -98,6 +98,12 @@ def test_verdicts_are_computed():
         assert not any(f"'{verdict}'" in source for verdict in VERDICTS)
 
 
+def test_times_of_papers_are_those_of_the_statements():
+    times = [claim for claim in CLAIMS if ' times' in claim.theirs]
+    assert len(times) == 6
+    assert [claim.heading for claim in times if claim.theirs.partition(' (')[0] not in claim.statement] == []
+
+
 def test_no_claim_lacks_its_results():
     assert [claim.heading for claim in CLAIMS if claim.measure and claim.finding.verdict == NOT_RUN] == []
 
