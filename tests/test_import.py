@@ -280,6 +280,18 @@ for name in ('runs.run', 'recommend', 'recommend.runner', 'recommend.serve'):
     assert result.returncode == 0, result.stderr
 
 
+def test_import_leaves_scipy_to_the_first_call_that_needs_it() -> None:
+    result = run("""
+import sys
+import torch_geometric.nn
+before = set(sys.modules)
+import pyg_topomask.nn
+new = set(sys.modules) - before
+assert not {name for name in new if name.startswith(('scipy.sparse', 'scipy.spatial', 'scipy.fft', 'scipy.linalg'))}
+""")
+    assert result.returncode == 0, result.stderr
+
+
 def test_import_leaves_the_state_of_torch_alone() -> None:
     result = run("""
 import torch

@@ -6,8 +6,8 @@ from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import eye_array
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -160,7 +160,7 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
         _check_count(count, max_hops)
         start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=count)
         return start, *list_pairs_within(pattern, max_hops, counts)
-    edges, ring = pattern.to_scipy(), eye_array(pattern.num_rows, dtype=bool, format='csr')
+    edges, ring = pattern.to_scipy(), scipy.sparse.eye_array(pattern.num_rows, dtype=bool, format='csr')
     reached, steps = ring, ring.astype(np.int32)  # of each pair, one more than its distance
     for hops in range(1, max_hops + 1):
         ring = (ring @ edges) > reached

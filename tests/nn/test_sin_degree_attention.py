@@ -1,7 +1,7 @@
 import torch
 from graphs import small_graph, uneven_graphs, with_features
 
-from pyg_topomask.nn.sin_degree_attention import SinDegreeAttention
+from pyg_topomask.nn import SinDegreeAttention
 from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
 
 
