@@ -16,7 +16,7 @@ from pyg_topomask.graphs.flow import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.masks.base.initial_series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.base.logarithmic import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import count_within
@@ -160,13 +160,10 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
 
     pattern = SparsePattern(*tensors)
     count = count_within(pattern, max_hops)
-    if count <= _MOST and uses_numba(pattern.col.device):
-        from pyg_topomask.machine.hops import count_pairs_within, list_pairs_within
-
-        counts = count_pairs_within(pattern, max_hops)
-        if (count := int(counts.sum())) <= _MOST:
-            start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=count)
-            return start, *list_pairs_within(pattern, max_hops, counts)
+    if count <= _MOST and (compiled := kernel('pairs_within', pattern.col.device)):
+        count, pairs = compiled(pattern, max_hops, _MOST)
+        if pairs is not None:
+            return pairs
     if count > _MOST:
         refuse(count)
     edges, ring = pattern.to_scipy(), eye_array(pattern.num_rows, dtype=bool, format='csr')

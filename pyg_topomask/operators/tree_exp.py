@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.forest import Forest
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
+from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.structures import MaskStructure
 from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
 
@@ -45,21 +46,18 @@ class TreeExpStructure(MaskStructure):
         return self.planned
 
     def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        from pyg_topomask.machine.tree import TreeFactors, forward
-
         a, b, length, *_, order, above = tensors
-        total = forward(TreeFactors.of_exponent(order, above, a.expand(q.size(1)), length), q, k, v)
+        compiled = kernel('attend_tree', q.device)
+        total = compiled(TreeFactors.of_exponent(order, above, a.expand(q.size(1)), length), q, k, v)
         return total.mul_(b.to(q.dtype).exp().unsqueeze(-1))
 
     def attend_backward(
         self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
     ) -> list[Tensor]:
-        from pyg_topomask.machine.tree import TreeFactors, backward
-
         a, b, length, *_, order, above = tensors
         a, grad = a.expand(q.size(1)), grad * b.to(q.dtype).exp().unsqueeze(-1)
         mask, learn = TreeFactors.of_exponent(order, above, a, length), 0 in learnable or 2 in learnable
-        *grads, crossing = backward(mask, q, k, v, grad, learn)
+        *grads, crossing = kernel('attend_tree_backward', q.device)(mask, q, k, v, grad, learn)
         of_a, of_length = _of_exponent(crossing, a, length) if learn else (a, length)
         learned = (of_a, (q * grads[0]).sum((0, 2)), of_length)
         return [*grads, *(learned[index].sum_to_size(tensors[index].shape).to(tensors[index].dtype) for index in learnable)]
@@ -79,11 +77,9 @@ def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tu
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
     plan = (*(array.to(device) for array in index), bounds)
-    if not uses_numba(device):
-        return TreeExpStructure(), plan
-    from pyg_topomask.machine.tree import preorder
-
-    return TreeExpStructure(planned=True), (*plan, *preorder(forest.parent))
+    if preorder := kernel('preorder', device):
+        return TreeExpStructure(planned=True), (*plan, *preorder(forest.parent))
+    return TreeExpStructure(), plan
 
 
 def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
