@@ -107,7 +107,7 @@ def test_groups_of_one_graph_agree_with_larger_ones(monkeypatch: pytest.MonkeyPa
     data = GRAPHS['batch']()
     mask, (q, k, v) = low_rank(data).double()(data), inputs(data.num_nodes or 0)
     module = importlib.import_module('pyg_topomask.ops.routes.low_rank_batch')
-    monkeypatch.setattr(module, 'uses_numba', lambda *arguments: False)
+    monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     results = []
     for sums in (module._SUMS, 1):
         monkeypatch.setattr(module, '_SUMS', sums)

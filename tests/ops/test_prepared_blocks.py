@@ -111,7 +111,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         compiled = pytest.importorskip('pyg_topomask.machine.blocks', reason='Numba is not installed')
         monkeypatch.setattr(compiled, '_TILE', 8)
     else:
-        monkeypatch.setattr(prepared_blocks, 'uses_numba', lambda *arguments: False)
+        monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     if request.param == 'small_tiles':
         monkeypatch.setattr(prepared_blocks, '_TILE', 1)
         monkeypatch.setattr(prepared_blocks, '_ROWS', 3)
