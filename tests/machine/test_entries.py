@@ -6,7 +6,8 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES, GRAPHS
+from grids import covering
 from oracles import masked_attention
 from torch import Tensor
 
@@ -59,8 +60,7 @@ def both(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Iterator[tuple[
     return zip(actual, results(*arguments), strict=True)
 
 
-@pytest.mark.parametrize('heads', [1, 3, 4, 6, 9])
-@pytest.mark.parametrize('shared', [True, False], ids=['shared', 'per_head'])
+@pytest.mark.parametrize(('shared', 'heads'), covering([True, False], [1, 3, 4, 6, 9]))
 def test_is_the_equation(heads: int, shared: bool, backend: bool) -> None:
     torch.manual_seed(heads)
     pattern = random_pattern(23)
@@ -76,9 +76,9 @@ def test_is_the_equation(heads: int, shared: bool, backend: bool) -> None:
 
 
 @pytest.mark.parametrize(('features', 'channels'), [(1, 1), (7, 16), (8, 24), (16, 16), (33, 20), (64, 3)])
-@pytest.mark.parametrize('heads', [1, 4, 5])
-@pytest.mark.parametrize('shared', [True, False], ids=['shared', 'per_head'])
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ('dtype', 'shared', 'heads'), covering([torch.float32, torch.float64], [True, False], [1, 4, 5]), ids=str
+)
 def test_agrees_with_the_plain_version(
     features: int, channels: int, heads: int, shared: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -259,7 +259,7 @@ def test_sums_that_cancel_are_no_weight(dtype: torch.dtype, backend: bool) -> No
         assert (result == 0).all()
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_graphs_of_all_kinds(graph: str, backend: bool) -> None:
     from pyg_topomask.masks import AdjacencyMask
 

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 from graphs import no_edges, random_tree, ring
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -84,9 +85,8 @@ CASES: dict[str, tuple[Callable[[], Mask], str]] = {
 }
 
 
-@pytest.mark.parametrize('threads', [1, 2])
+@pytest.mark.parametrize(('name', 'threads'), covering(CASES, [1, 2]))
 @pytest.mark.parametrize(('features', 'channels'), [(16, 16), (5, 19)])
-@pytest.mark.parametrize('name', CASES)
 def test_attention_is_that_of_the_plain_version(
     name: str, features: int, channels: int, threads: int, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
