@@ -2,7 +2,7 @@ r"""Topological masks, one family per file."""
 
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.mask import HadamardMask, Mask, MultiHeadMask, ScaledMask, SumMask, TransposedMask
-from pyg_topomask.masks.base.modulation import convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks.base.series import convolve, deconvolve, kernel_series, modulation
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.masks.dense import DenseMask
 from pyg_topomask.masks.expander import ExpanderMask

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.given import GivenMask
+from pyg_topomask.masks.base.parameters import GivenMask
 from pyg_topomask.operators.base import MaskOperator
 
 
@@ -28,9 +28,9 @@ class Dense(MaskOperator):
 
 
 class DenseMask(GivenMask):
-    r"""A given :math:`N \times N` matrix as a mask. Entries between different graphs of a batch count as zero. The mask costs
-    :math:`O(N^2)`. Use it for small graphs, for comparisons, and for matrices without structure. One product covers all nodes,
-    so NaN in one graph spreads to the other graphs of the batch.
+    r"""A given :math:`N \times N` matrix as a mask, for small graphs and for comparisons. Entries between different graphs of a
+    batch count as zero. The mask costs :math:`O(N^2)`. One product covers all nodes, so NaN in one graph spreads to the other
+    graphs of the batch.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`, or the number of heads of the matrix)
@@ -43,8 +43,7 @@ class DenseMask(GivenMask):
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-        - **parameters:** :obj:`matrix` :math:`(|\mathcal{V}|, |\mathcal{V}|)` or :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-          *(optional)*
+        - **parameters:** :obj:`matrix`, in its given shape *(optional)*
 
     Example:
         >>> from torch_geometric.data import Data

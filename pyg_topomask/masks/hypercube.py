@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.diffusion import DiffusionMask
+from pyg_topomask.masks.base.parameters import DiffusionMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.checks import check_whole
 
@@ -52,10 +52,10 @@ class HypercubeMask(DiffusionMask):
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
-        dim (int): The number of bits :math:`n`. Every graph has :math:`2^n` nodes. The coordinates of a node are the binary
-            digits of its index. (default: :obj:`1`)
-        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0,
-            learned as the softplus of the parameter. (default: :obj:`1.0`)
+        dim (int): The number of bits :math:`n`. Every graph has :math:`2^n` nodes, whose coordinates are the binary digits of
+            their indices. (default: :obj:`1`)
+        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, see
+            :class:`~pyg_topomask.masks.HeatKernelMask`. (default: :obj:`1.0`)
 
     Raises:
         ValueError: If an argument is outside its range, or a graph does not have :math:`2^n` nodes.
@@ -87,9 +87,8 @@ class HypercubeMask(DiffusionMask):
         wrong = ((size != 2**self.dim) & (size != 0)).nonzero()
         if wrong.numel() > 0:
             first = int(wrong[0])
-            raise ArgumentError(
-                'dim', f'{self.dim} for graph {first} of {int(size[first])} nodes', f'graphs of {2**self.dim} nodes'
-            )
+            given = f'{self.dim} for graph {first} of {int(size[first])} nodes'
+            raise ArgumentError('dim', given, f'graphs of {2**self.dim} nodes')
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         cost = self.dim * graph.num_nodes

@@ -7,17 +7,14 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.given import GivenMask, as_floating_point, check_entries
+from pyg_topomask.masks.base.parameters import GivenMask, as_floating_point, check_entries
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.low_rank import low_rank_operator
 
 
 class LowRankMask(GivenMask):
-    r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
-
-    The factors are tensors or names of node attributes of the data. Attributes are batched and moved with the data.
-
-    A product takes :math:`O(N r)`.
+    r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph. The factors are
+    tensors, or names of node attributes, which are batched and moved with the data. A product takes :math:`O(N r)`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -28,8 +25,8 @@ class LowRankMask(GivenMask):
         ValueError: If the factors are missing from the data, are not finite, or do not fit each other, the nodes or the heads.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, two factors :math:`(|\mathcal{V}|, r)` or :math:`(|\mathcal{V}|,
-          H, r)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, two factors :math:`(|\mathcal{V}|, r)` or
+          :math:`(|\mathcal{V}|, H, r)`
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
@@ -70,15 +67,8 @@ class LowRankMask(GivenMask):
         factor = as_floating_point(name, factor)
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
-        if (
-            factor.dim() != 3
-            or factor.size(0) != graph.num_nodes
-            or factor.size(1) not in (1, self.heads)
-            or not factor.size(2)
-        ):
-            raise ArgumentError(
-                name,
-                f'shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads',
-                '[N, r] and [N, heads, r] of rank r from 1',
-            )
+        rows, heads, rank = factor.shape if factor.dim() == 3 else (-1, 0, 0)
+        if rows != graph.num_nodes or heads not in (1, self.heads) or rank == 0:
+            given = f'shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads'
+            raise ArgumentError(name, given, '[N, r] and [N, heads, r] of rank r from 1')
         return factor.expand(-1, self.heads, -1)

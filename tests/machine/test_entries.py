@@ -14,17 +14,17 @@ from torch import Tensor
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine import backend as numba_backend
+from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.routes import edges
 
 compiled = pytest.importorskip('pyg_topomask.machine.entries', reason='Numba is not installed')
 
 
 @pytest.fixture(params=[True, False], ids=['compiled', 'plain'])
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(edges, 'uses_numba', lambda *arguments: request.param)
+    monkeypatch.setattr(numba_backend, 'has_numba', lambda: request.param)
     return request.param
 
 
@@ -56,7 +56,7 @@ def results(tensors: list[Tensor], value: Tensor, operator_from: partial[MaskOpe
 def both(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of results of machine code and of the plain version."""
     actual = results(*arguments)
-    monkeypatch.setattr(edges, 'uses_numba', lambda *arguments: False)
+    monkeypatch.setattr(numba_backend, 'has_numba', lambda: False)
     return zip(actual, results(*arguments), strict=True)
 
 
@@ -154,14 +154,13 @@ def test_threads_and_groups_of_heads_change_no_bit(shared: bool, monkeypatch: py
     arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(operator_of, pattern, heads=8)
     expected = results(*arguments)
     blocks: list[int] = []
-    in_threads = numba_backend.in_threads
 
     def counted(function: object, *bounds: list[int]) -> list[None]:
         blocks.append(len(bounds[0]))
         return in_threads(function, *bounds)
 
-    monkeypatch.setattr(numba_backend, 'in_threads', counted)
-    monkeypatch.setattr(numba_backend, 'ALONE', 1)
+    monkeypatch.setattr('pyg_topomask.machine.threads.in_threads', counted)
+    monkeypatch.setattr('pyg_topomask.machine.threads.ALONE', 1)
     monkeypatch.setattr(compiled, 'ALONE', 1)
     try:
         torch.set_num_threads(3)

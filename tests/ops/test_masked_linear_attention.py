@@ -17,8 +17,9 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 
 ROUTES = ('features', 'blocks', 'edges', 'low_rank')
@@ -107,7 +108,7 @@ def test_groups_of_one_graph_agree_with_larger_ones(monkeypatch: pytest.MonkeyPa
     data = GRAPHS['batch']()
     mask, (q, k, v) = low_rank(data).double()(data), inputs(data.num_nodes or 0)
     module = importlib.import_module('pyg_topomask.ops.routes.low_rank_batch')
-    monkeypatch.setattr(module, 'uses_numba', lambda *arguments: False)
+    monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     results = []
     for sums in (module._SUMS, 1):
         monkeypatch.setattr(module, '_SUMS', sums)
@@ -238,7 +239,7 @@ def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(n
     data = Batch.from_data_list(graphs) if batched else Data(edge_index=ring(size), num_nodes=size)
     operator = MASKS[name](data)(data)
     q, k, v = (tensor.float().requires_grad_() for tensor in inputs(size, heads, features, channels))
-    operator_size = sum(tensor.numel() for tensor in operator.product.tensors)
+    operator_size = sum(tensor.numel() for tensor in describe(operator)[0])
     if route == 'edges':
         entries = operator.entries()
         operator_size += entries.value.numel() * 8 + sum(tensor.numel() for tensor in entries.pattern.tensors) * 8

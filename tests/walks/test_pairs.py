@@ -32,7 +32,7 @@ def test_pair_loads_of_a_shared_modulation(name: str) -> None:
 
 @pytest.mark.parametrize(('limit', 'name'), covering([1, 40], GRAPH_NAMES))
 def test_pair_loads_in_chunks(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_module, 'uses_numba', lambda *arguments: False)
+    monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     query, key = walks(name)
     whole = PairLoads(query, key, torch.float64)
     for constant in ('_MEETINGS', '_MEETINGS_GPU'):
