@@ -110,7 +110,7 @@ def _list(arguments: argparse.Namespace) -> None:
 
 
 def _graphgps(argv: Sequence[str]) -> int:
-    from pyg_topomask.graphgym.graphgps.launch import find_main, launch, with_config
+    from pyg_topomask.apps.launch import find_main, launch, with_config
 
     try:
         script, argv = find_main(Path.cwd()), with_config(argv)

@@ -68,6 +68,7 @@ ON_TOP = [
     'apps.recommend',
     'apps.train',
     'apps.catalog',
+    'apps.launch',
     'apps.inspect',
     '__main__',
 ]
@@ -169,8 +170,8 @@ API = {
     ],
     'pyg_topomask.apps.kernels': ['GraphRandomFeatures', 'MaskKernel', 'sample_posterior'],
     'pyg_topomask.operators': ['MaskOperator'],
-    'pyg_topomask.operators.capabilities': ['Blocks', 'LowRank', 'Product', 'SparseEntries'],
-    'pyg_topomask.operators.structures': ['MaskStructure'],
+    'pyg_topomask.operators.entries': ['SparseEntries'],
+    'pyg_topomask.operators.prepared_blocks': ['PreparedBlocks'],
     'pyg_topomask.graphs': ['Graph', 'Segments', 'SparsePattern'],
     'pyg_topomask.apps.diagnostics': [
         'attention_degrees',

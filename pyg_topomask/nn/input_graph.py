@@ -64,7 +64,7 @@ def compiled_if_prepared(
     r"""Returns the function. Under ``torch.compile``, it runs eagerly if it checks a new graph or prepares the mask, so that it
     breaks what is compiled only once.
     """
-    held = isinstance(graph, Graph) and (mask is None or mask.held_by(graph))
+    held = isinstance(graph, Graph) and (mask is None or graph.has_state(mask))
     return function if held or not torch.compiler.is_dynamo_compiling() else partial(_eagerly, function)
 
 

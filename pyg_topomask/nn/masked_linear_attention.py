@@ -15,7 +15,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
 from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
 from pyg_topomask.ops import masked_linear_attention
