@@ -26,7 +26,7 @@ from pyg_topomask.apps.diagnostics.attention_statistics import (
     cumulative_full_attention,
     distance_to_full_attention,
 )
-from pyg_topomask.apps.inspect.mask_report import mean_or_zero
+from pyg_topomask.apps.inspect.mask_report import largest_or_zero, mean_or_zero
 from pyg_topomask.apps.runs.checkpoint import BEST, differences, load_checkpoint
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz import (
@@ -237,7 +237,7 @@ def _summary(index: int, layer: LayerAttention, ks: list[int]) -> TableRow:
         'attention': type(layer.module).__name__,
         'heads': layer.module.heads,
         'keys a node': mean_or_zero(degrees),
-        'largest out-degree': int(degrees.max()) if degrees.numel() > 0 else 0,
+        'largest out-degree': largest_or_zero(degrees),
         'nobody attends to': mean_or_zero(degrees == 0),
         **{f'weight of the first {k}': float(share) for k, share in zip(ks, weight, strict=True) if k in (1, 10)},
     }
