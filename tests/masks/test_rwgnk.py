@@ -303,27 +303,6 @@ def test_discount_may_be_fixed_and_zero() -> None:
     assert torch.equal(mask(small_graph()).to_dense(), torch.eye(6).expand(2, -1, -1))
 
 
-@pytest.mark.parametrize(
-    ('argument', 'settings'),
-    [
-        ('heads', {'heads': 0}),
-        ('num_walks', {'num_walks': 0}),
-        ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),
-        ('p_halt', {'p_halt': 1.0}),
-        ('max_walk_length', {'max_walk_length': -1}),
-        ('lam', {'lam': -0.5}),
-        ('lam', {'lam': 0.0}),
-        ('lam', {'lam': 1e30}),
-        ('lam', {'lam': torch.ones(3), 'heads': 2}),
-        ('alpha', {'alpha': -1.0}),
-        ('resample', {'resample': 'epoch'}),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        RWGNKMask(**settings)
-
-
 # The first step -------------------------------------------------------------------------------------------------------
 
 
