@@ -303,7 +303,7 @@ def measured_formula(name: str, graph: ShardedGraph, layer: Any) -> float:
     r"""Returns the bytes of a step by :obj:`FORMULAS`, with the halo that the mask has."""
     halo, size = graph.halo, CHANNELS // HEADS
     if name == 'GRF':
-        halo = layer.mask.prepared(graph).meetings.halo
+        halo = graph.state(layer.mask).meetings.halo
     numbers = FORMULAS[name](graph.group.size, graph.num_nodes, halo.send.numel(), halo.nodes.numel(), HEADS, size, size, ORDER)
     return 4 * numbers
 

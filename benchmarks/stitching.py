@@ -154,7 +154,7 @@ def _times(kind: str, size: int, repeats: int) -> dict[str, float]:
     for method in METHODS:
         mask = method.mask('heat:1')
         functions[f'walk {method}'] = partial(mask.prepare, graph, generator)
-        functions[f'multiply {method}'] = partial(mask(graph, generator).product, x)
+        functions[f'multiply {method}'] = partial(mask(graph, generator).apply, x)
     return interleaved_medians(functions, repeats, time.process_time)
 
 
