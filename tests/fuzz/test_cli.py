@@ -133,7 +133,7 @@ def test_what_is_no_configuration_is_refused(capsys: pytest.CaptureFixture[str],
     assert status(capsys, [*command, '--cfg', file, '--out', 'out', *overrides]) == 2
 
 
-@fuzz(20)
+@fuzz(8)
 @given(OVERRIDES, FLAGS)
 def test_train(capsys: pytest.CaptureFixture[str], overrides: list[str], flags: list[str]) -> None:
     status(capsys, ['train', '--cfg', str(DIGITS), '--out', 'out', *SMALL.split(), *overrides, *flags])

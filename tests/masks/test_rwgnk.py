@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPH_NAMES, GRAPHS, ring, small_digraph, small_graph, uneven_graphs, weighted
-from grids import covering
+from grids import at_night, covering
 from numpy.typing import NDArray
 from oracles import as_numpy, confidence, explicit_walks, standard_scores
 from torch import Tensor
@@ -193,7 +193,9 @@ def samples(mask: RWGNKMask, data: Data) -> Matrix:
     return np.stack(matrices)
 
 
-@pytest.mark.parametrize('settings', [{}, {'p_halt': 0.0}, {'transition': 'weight'}, {'sampler': 'antithetic', 'num_walks': 4}])
+@pytest.mark.parametrize(
+    'settings', [at_night({}), at_night({'p_halt': 0.0}), {'transition': 'weight'}, {'sampler': 'antithetic', 'num_walks': 4}]
+)
 def test_two_ensembles_without_normalisation_are_unbiased_everywhere(settings: dict[str, object]) -> None:
     data = small_digraph()
     expected = dense(exact(1, alpha=0.0, **{**settings, 'num_walks': None}), data)[0]
