@@ -60,7 +60,7 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     with mock.patch.object(SparsePattern, 'from_sorted', staticmethod(_from_sorted)):
         operator = _bind(mask, graph)
         _check_form(mask.form, operator)
-        if (sparse := operator.entries()) is not None:
+        if (sparse := operator.entries) is not None:
             sparse()
     matrix = operator.to_dense().double()
     assert matrix.isfinite().all(), 'to_dense: the mask has entries that are NaN or infinite'
@@ -103,23 +103,22 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     _check_parameters(mask, data, operator, x)
 
     for name, form in (('entries', operator), ('entries of T', operator.T), ('entries of scaled', 2.0 * operator)):
-        if (sparse := form.entries()) is not None:
+        if (sparse := form.entries) is not None:
             entries = sparse()
             dense = torch.zeros_like(matrix)
             row, col = entries.pattern.row.long(), entries.pattern.col.long()
             dense[:, row, col] = entries.value.expand(heads, -1).double()
             check(name, dense, form.to_dense())
             assert sparse.max_nnz is None or entries.pattern.nnz <= sparse.max_nnz, f'{name}: more than max_nnz'
-    if operator.is_low_rank:
-        low_rank = operator.factors()
-        factors = (factor.double().expand(-1, heads, -1) for factor in (low_rank.left, low_rank.right))
+    if (given := operator.low_rank) is not None:
+        factors = (factor.double().expand(-1, heads, -1) for factor in (given.left, given.right))
         dense = torch.einsum('nhr,khr->hnk', *factors)
         check('low_rank', dense if batch is None else dense * ~across, matrix)
 
     q, k, v = random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 3)
     expected, certain = _dense_attention(q, k, v, matrix)
     for route in ROUTES:
-        if (route == 'edges' and operator.entries() is None) or (route == 'low_rank' and not operator.is_low_rank):
+        if (route == 'edges' and operator.entries is None) or (route == 'low_rank' and not operator.is_low_rank):
             continue
         out = masked_linear_attention(q, k, v, operator, route)
         assert out.isfinite().all(), f'route {route}: the output is not finite'
@@ -224,7 +223,7 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
 
 
 def _check_form(form: str | None, operator: MaskOperator) -> None:
-    has = {'sparse': operator.entries() is not None, 'low_rank': operator.is_low_rank}
+    has = {'sparse': operator.entries is not None, 'low_rank': operator.is_low_rank}
     fits = form is None or has[form] if form != 'product' else not any(has.values())
     assert fits, f'form: {form!r} for an operator with entries: {has["sparse"]}, with factors: {has["low_rank"]}'
 

@@ -2,9 +2,10 @@ r"""The graph on which masks are prepared: edges, weights, and the graph of each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 from weakref import ref
 
 import torch
@@ -18,13 +19,28 @@ from pyg_topomask.graphs.edge_checks import checked_edges
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.utils.checks import check_choice, check_whole
-from pyg_topomask.utils.functorch import check_not_transformed, kept
+from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
+from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
 
 __all__ = ['Graph']
 
 State = TypeVar('State')
+
+
+class HasState(Protocol):
+    r"""What a graph asks of a mask, see :class:`~pyg_topomask.masks.Mask`."""
+
+    @property
+    def fresh(self) -> bool: ...
+
+    @property
+    def parts(self) -> Sequence[HasState]: ...
+
+    def settings(self) -> Hashable: ...
+
+    def prepare(self, graph: Any, generator: torch.Generator | None = None) -> Any: ...
+
 
 #: The normalizations of :meth:`Graph.normalized_weight`.
 NORMALIZATIONS = ('sym', 'rw', None)
@@ -272,7 +288,7 @@ class Graph:
             keys, order = (target * self.num_nodes + source).sort(stable=True)
             return keys, weight[order]
 
-        edges = self.prepared('ordered edges', lambda: ordered(self.edge_index, self.weight))
+        edges = self.cached('ordered edges', lambda: ordered(self.edge_index, self.weight))
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def rows_to_store(self, num_rows: int) -> int:
@@ -283,49 +299,50 @@ class Graph:
             num_rows += 1
         return num_rows
 
-    def holds(self, settings: Hashable) -> bool:
-        r"""Returns whether the graph has the state of :obj:`settings`."""
-        return settings in self._states
-
-    def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
-        r"""Returns the state of :obj:`settings`, which :obj:`prepare` creates at the first call."""
-        return kept(self._states, settings, prepare)
-
-    def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
-        r"""Prepares a mask on this graph. Sharded graphs override this method.
+    def state(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+        r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
+        :meth:`~pyg_topomask.masks.Mask.settings` share it. The graph does not keep states that gradients flow through, nor
+        those of a generator. The state of a composed mask is the list of those of its parts.
 
         Args:
             mask (Mask): The mask.
-            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
+                is not shared. (default: :obj:`None`)
         """
+        check_generator(generator)
+        if mask.fresh and generator is None:
+            self.forward_pass.enter(mask)
+        return self._state(mask, generator)
+
+    @outside_transforms
+    def _state(self, mask: HasState, generator: torch.Generator | None) -> Any:
+        if mask.parts:
+            return [self._state(part, generator) for part in mask.parts]
+        learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        # A state may outlive the call. A state created in inference mode could not be used for training later.
+        with torch.inference_mode(False):
+            if generator is not None or learned:
+                return self._prepare(mask, generator)
+            if mask.fresh:
+                return self.forward_pass.state(mask.settings(), partial(self._prepare, mask))
+            return self.cached(mask.settings(), partial(self._prepare, mask))
+
+    def _prepare(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
         return mask.prepare(self) if generator is None else mask.prepare(self, generator)
 
-    def bind_mask(self, mask: Any, state: Any) -> Any:
-        r"""Binds a mask to a state from :meth:`prepare_mask`. Sharded graphs override this method.
+    def has_state(self, mask: HasState) -> bool:
+        r"""Returns whether nothing is left to prepare for a mask."""
+        if mask.parts:
+            return all(map(self.has_state, mask.parts))
+        return not mask.fresh and self.has_cached(mask.settings())
 
-        Args:
-            mask (Mask): The mask.
-            state (Any): The prepared state.
-        """
-        return mask.bind(self, state)
+    def has_cached(self, key: Hashable) -> bool:
+        r"""Returns whether :meth:`cached` has been called with a key."""
+        return key in self._states
 
-    def convolve(self, conv: Any, x: Tensor, edge_index: Adj, **kwargs: Any) -> Any:
-        r"""Calls a PyG convolution. Sharded graphs override this method.
-
-        Args:
-            conv (MessagePassing): The convolution.
-            x (torch.Tensor): The node features, :obj:`[N, F]`.
-            edge_index (torch.Tensor or SparseTensor): The edge indices.
-            **kwargs (optional): Passed on to the convolution.
-        """
-        return conv(x, edge_index, **kwargs)
-
-    def check_layer(self, layer: torch.nn.Module) -> None:
-        r"""Raises an error for a layer that would not see all nodes. Sharded graphs override this method.
-
-        Args:
-            layer (torch.nn.Module): The layer.
-        """
+    def cached(self, key: Hashable, make: Callable[[], State]) -> State:
+        r"""Returns what a function makes, the same at every call with an equal key."""
+        return kept(self._states, key, make)
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'

@@ -71,6 +71,9 @@ class Segments:
         (tensor([0, 2, 3]), 2)
     """
 
+    #: Whether this process has all nodes.
+    is_whole = True
+
     def __init__(
         self,
         num_nodes: int,

@@ -234,7 +234,7 @@ class GRFMask(LogarithmicMask):
         f = self.f
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
-            adjacency = AdjacencyMask(1, None, flow=self.flow).prepared(graph)
+            adjacency = graph.state(AdjacencyMask(1, None, flow=self.flow))
             warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True and self.stitch == 1:
             return sparse_operator(graph, state.query.pattern, state.query.values(f), self.heads)

@@ -262,7 +262,7 @@ class HeatKernelMask(DiffusionMask):
             or coefficients.size(1) > _TERMS
         ):
             return None
-        last: _LastSpan = graph.prepared(('blocks', self.settings(), self.tolerance, method), _LastSpan)
+        last: _LastSpan = graph.cached(('blocks', self.settings(), self.tolerance, method), _LastSpan)
         least, most = map(float, unwrapped(self.lam).double().aminmax())
         span = last.covering(least, most, partial(self._span, state, method))
         basis = span.basis

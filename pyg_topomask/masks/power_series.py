@@ -128,7 +128,7 @@ class PowerSeriesMask(LogarithmicMask):
         return type(self), self.normalization, self.flow
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        return AdjacencyMask(1, None, self.normalization, self.flow).prepared(graph, generator)
+        return graph.state(AdjacencyMask(1, None, self.normalization, self.flow), generator)
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         alpha = self.alpha
@@ -150,9 +150,9 @@ class PowerSeriesMask(LogarithmicMask):
             return polynomial_blocks(state.weight.to(dtype), state.pattern, each, 'powers', segments)
 
         # Terms of one sign do not cancel.
-        positive = self.positive and graph.prepared(('positive', self.settings()), partial(known_positive, state.weight))
+        positive = self.positive and graph.cached(('positive', self.settings()), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
-        cache: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), alpha.size(1)), dict)
+        cache: dict[Hashable, Any] = graph.cached(('blocks', self.settings(), alpha.size(1)), dict)
         return PreparedBlocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
@@ -172,8 +172,8 @@ def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tens
     if state.weight.requires_grad:
         _check_growth(spectral_radius(state.pattern, state.weight), series)
         return
-    radius = graph.prepared('spectral radius', partial(spectral_radius, state.pattern, state.weight))
-    graph.prepared(('growth', mask), partial(_check_growth, radius, series))
+    radius = graph.cached('spectral radius', partial(spectral_radius, state.pattern, state.weight))
+    graph.cached(('growth', mask), partial(_check_growth, radius, series))
 
 
 def _check_growth(radius: float, series: Tensor) -> None:

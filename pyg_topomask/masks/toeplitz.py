@@ -219,7 +219,7 @@ class ToeplitzMask(LogarithmicMask):
             return label
 
         key = 'labels', self.settings(), self.kind, self.window, self.beyond, self.periodic
-        cache: dict[Hashable, Any] = graph.prepared(key, dict)
+        cache: dict[Hashable, Any] = graph.cached(key, dict)
         return PreparedBlocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:

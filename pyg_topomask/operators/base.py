@@ -94,21 +94,24 @@ class MaskOperator(Arithmetic, ABC):
         operator: MaskOperator = build(text, absolute)
         return operator.apply(x)
 
+    @property
     def entries(self) -> SparseEntries | None:
-        r"""Returns the entries of a sparse mask."""
+        r"""The entries of a sparse mask, which are formed when they are called for."""
         return None
 
     @property
     def is_low_rank(self) -> bool:
-        r"""Whether there are :meth:`factors`."""
+        r"""Whether there is :attr:`low_rank`, which takes time to form."""
         return False
 
-    def factors(self) -> LowRank:
-        r"""Returns a mask of low rank by its factors."""
-        raise NotImplementedError
+    @property
+    def low_rank(self) -> LowRank | None:
+        r"""A mask of low rank, by its factors."""
+        return None
 
-    def prepared_blocks(self) -> PreparedBlocks | None:
-        r"""Returns the blocks of small graphs, if they are combinations of blocks that no parameter changes."""
+    @property
+    def blocks(self) -> PreparedBlocks | None:
+        r"""The blocks of small graphs, if they are combinations of blocks that no parameter changes."""
         return None
 
     def formed(self) -> MaskOperator:
@@ -144,6 +147,11 @@ class MaskOperator(Arithmetic, ABC):
         :obj:`None`.
         """
         return None
+
+    @staticmethod
+    def side_by_side(*operators: MaskOperator) -> MaskOperator:
+        r"""Concatenates operators on the same graphs along the heads. The heads of the first come first."""
+        return Heads(operators)
 
     def matmul(self, x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""
@@ -208,9 +216,9 @@ class MaskOperator(Arithmetic, ABC):
         if isinstance(other, MaskOperator):
             check_graphs((self, other))
             common_heads((self, other))
-            if other.is_low_rank or self.is_low_rank:
-                inner, low_rank = (self, other.factors()) if other.is_low_rank else (other, self.factors())
-                return Hadamard(low_rank.left, low_rank.right, inner)
+            for inner, factors in ((self, other.low_rank), (other, self.low_rank)):
+                if factors is not None:
+                    return Hadamard(factors.left, factors.right, inner)
             raise ArgumentError(
                 'mask',
                 f'the entrywise product of {self!r} and {other!r}',
@@ -225,7 +233,7 @@ class MaskOperator(Arithmetic, ABC):
     __rmul__ = __mul__
 
     def _refuse_shards(self) -> None:
-        if type(self.segments) is not Segments:
+        if not self.segments.is_whole:
             raise ArgumentError('graph', repr(self.segments), 'a graph of one process')
 
     @property
@@ -322,7 +330,8 @@ class LowRank(MaskOperator):
     def is_low_rank(self) -> bool:
         return True
 
-    def factors(self) -> LowRank:
+    @property
+    def low_rank(self) -> LowRank:
         return self
 
     def with_factors(self, left: Tensor, right: Tensor) -> LowRank:
@@ -352,20 +361,25 @@ class Scaled(MaskOperator):
     def T(self) -> MaskOperator:
         return Scaled(self.scale, self.inner.T)
 
+    @property
     def entries(self) -> SparseEntries | None:
-        entries = self.inner.entries()
+        entries = self.inner.entries
         return None if entries is None else entries.scaled(self.scale)
 
     @property
     def is_low_rank(self) -> bool:
         return self.inner.is_low_rank
 
-    def factors(self) -> LowRank:
-        given = self.inner.factors()
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = self.inner.low_rank
+        if given is None:
+            return None
         return given.with_factors(given.left * self.scale.to(given.left.dtype).unsqueeze(-1), given.right)
 
-    def prepared_blocks(self) -> PreparedBlocks | None:
-        blocks = self.inner.prepared_blocks()
+    @property
+    def blocks(self) -> PreparedBlocks | None:
+        blocks = self.inner.blocks
         return None if blocks is None else blocks.scaled(self.scale)
 
 
@@ -400,16 +414,20 @@ class Hadamard(MaskOperator):
     def T(self) -> MaskOperator:
         return Hadamard(self.right, self.left, self.inner.T)
 
+    @property
     def entries(self) -> SparseEntries | None:
-        entries = self.inner.entries()
+        entries = self.inner.entries
         return None if entries is None else entries.weighted(self.left, self.right)
 
     @property
     def is_low_rank(self) -> bool:
         return self.inner.is_low_rank
 
-    def factors(self) -> LowRank:
-        given = self.inner.factors()
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = self.inner.low_rank
+        if given is None:
+            return None
         return given.with_factors(_products(self.left, given.left), _products(self.right, given.right))
 
 
@@ -441,16 +459,20 @@ class Sum(MaskOperator):
     def T(self) -> MaskOperator:
         return Sum(tuple(term.T for term in self.terms))
 
+    @property
     def entries(self) -> SparseEntries | None:
-        entries = [each for term in self.terms if (each := term.entries()) is not None]
+        entries = [each for term in self.terms if (each := term.entries) is not None]
         return sum_of_entries(entries, self.heads) if len(entries) == len(self.terms) else None
 
     @property
     def is_low_rank(self) -> bool:
         return all(term.is_low_rank for term in self.terms)
 
-    def factors(self) -> LowRank:
-        given = [term.factors() for term in self.terms]
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = [each for term in self.terms if (each := term.low_rank) is not None]
+        if len(given) < len(self.terms):
+            return None
         left, right = (
             torch.cat([getattr(each, side).expand(-1, self.heads, -1) for each in given], dim=-1) for side in ('left', 'right')
         )
@@ -482,16 +504,20 @@ class Heads(MaskOperator):
     def T(self) -> MaskOperator:
         return Heads(tuple(term.T for term in self.terms))
 
+    @property
     def entries(self) -> SparseEntries | None:
-        entries = [each for term in self.terms if (each := term.entries()) is not None]
+        entries = [each for term in self.terms if (each := term.entries) is not None]
         return entries_of_heads(entries, self.widths) if len(entries) == len(self.terms) else None
 
     @property
     def is_low_rank(self) -> bool:
         return all(term.is_low_rank for term in self.terms)
 
-    def factors(self) -> LowRank:
-        given = [term.factors() for term in self.terms]
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = [each for term in self.terms if (each := term.low_rank) is not None]
+        if len(given) < len(self.terms):
+            return None
         rank = max(each.left.size(-1) for each in given)
 
         def joined(factors: Sequence[Tensor]) -> Tensor:
@@ -529,7 +555,7 @@ class Chain(MaskOperator):
 
     def diagonal(self) -> Tensor | None:
         root = self.root()
-        squared = None if root is None else root.entries()
+        squared = None if root is None else root.entries
         if squared is None:
             return None
         entries = squared()
@@ -553,12 +579,12 @@ class Alternatives(MaskOperator):
 
     Args:
         product (MaskOperator or callable): An operator, or a function that returns it.
-        listed (SparseEntries, optional): The entries. (default: :obj:`None`)
+        entries (SparseEntries, optional): The entries. (default: :obj:`None`)
         blocks (PreparedBlocks, optional): The blocks of small graphs. (default: :obj:`None`)
     """
 
     product: MaskOperator | Callable[[], MaskOperator]
-    listed: SparseEntries | None = None
+    entries: SparseEntries | None = None
     blocks: PreparedBlocks | None = None
 
     def formed(self) -> MaskOperator:
@@ -574,14 +600,8 @@ class Alternatives(MaskOperator):
 
     @property
     def T(self) -> MaskOperator:
-        listed = None if self.listed is None else self.listed.transposed()
-        return replace(self, product=lambda: self.formed().T, listed=listed, blocks=None)
-
-    def entries(self) -> SparseEntries | None:
-        return self.listed
-
-    def prepared_blocks(self) -> PreparedBlocks | None:
-        return self.blocks
+        entries = None if self.entries is None else self.entries.transposed()
+        return replace(self, product=lambda: self.formed().T, entries=entries, blocks=None)
 
     def diagonal(self) -> Tensor | None:
         return self.formed().diagonal()

@@ -46,6 +46,7 @@ class Sparse(MaskOperator):
     def T(self) -> Sparse:
         return replace(self, transposed=not self.transposed)
 
+    @property
     def entries(self) -> SparseEntries | None:
         entries = SparseEntries(lambda: Entries(self.pattern, self.value), self.pattern.nnz)
         return entries.transposed() if self.transposed else entries
@@ -67,7 +68,7 @@ def entries_of(mask: MaskOperator) -> Entries:
     Raises:
         ValueError: If the mask has none, or may have more than :obj:`~pyg_topomask.operators.entries.MAX_ENTRIES` per head.
     """
-    entries = mask.entries()
+    entries = mask.entries
     if entries is None:
         raise ArgumentError('mask', f'{mask!r}, which has no sparse entries', 'sparse masks, or a route without entries')
     return entries()
@@ -115,7 +116,7 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
     Raises:
         ValueError: If one of them has no entries.
     """
-    first, second = left.entries(), right.entries()
+    first, second = left.entries, right.entries
     if first is None or second is None:
         raise ArgumentError(
             'mask',

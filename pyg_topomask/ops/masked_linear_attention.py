@@ -77,7 +77,7 @@ def masked_linear_attention(
         _check_rows(rows, q, k, mask, route)
     check_shapes(q if rows is None else k, k, v, mask)
     if isinstance(mask, Heads):
-        split = zip(*(x.split(mask.widths, 1) for x in (q, k, v)), mask.terms, strict=True)
+        split = zip(q.split(mask.widths, 1), k.split(mask.widths, 1), v.split(mask.widths, 1), mask.terms, strict=True)
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
             return torch.cat([masked_linear_attention(*each, route, rows) for each in split], dim=1)
     return linear_attention_on(mask.segments, q, k, v, mask, route, rows)
@@ -112,7 +112,7 @@ def _check_rows(rows: Tensor, q: Tensor, k: Tensor, mask: MaskOperator, route: s
 
 
 def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    sparse = mask.entries()
+    sparse = mask.entries
     assert sparse is not None
     entries, column_scale = sparse.without_row_scale()
     k = k if column_scale is None else k * column_scale.to(k.dtype).unsqueeze(-1)
@@ -120,7 +120,7 @@ def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
 
 
 def _low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, rows: Tensor | None) -> Tensor:
-    factors_of_mask = mask.factors()
+    factors_of_mask = mask.low_rank
     assert factors_of_mask is not None
     left, right = factors_of_mask.left, factors_of_mask.right
     if not mask.segments.several:

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from functools import partial
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import eye_array
 from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
@@ -39,10 +39,10 @@ def power_entries(
     """
     order = coefficients.size(1) - 1
     key = ('powers', settings, order)
-    if value.requires_grad or (torch.compiler.is_compiling() and not graph.holds(key)):
+    if value.requires_grad or (torch.compiler.is_compiling() and not graph.has_cached(key)):
         return None
-    powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
-    count = graph.prepared(('count', *key), partial(count_within, pattern, order))
+    powers = partial(graph.cached, key, partial(_listed, pattern, value.detach(), order))
+    count = graph.cached(('count', *key), partial(count_within, pattern, order))
     # If most pairs have an entry, combining the powers is faster than listing the entries.
     fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
     if fits and count <= _WORTH * cost:
@@ -64,7 +64,7 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     if size == 0:
         return 0
     step = pattern.to_scipy()
-    reached = power = eye_array(size, dtype=bool, format='csr')[sampled_rows(size)]
+    reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[sampled_rows(size)]
     for _ in range(order):
         power = power @ step
         reached = reached + power
@@ -77,7 +77,7 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     walks estimate these loads.
     """
     size = pattern.num_rows
-    powers, step = [eye_array(size, format='csr')], pattern.to_scipy(value.double())
+    powers, step = [scipy.sparse.eye_array(size, format='csr')], pattern.to_scipy(value.double())
     for _ in range(order):
         powers.append(powers[-1] @ step)
     entries = [power.tocoo() for power in powers]

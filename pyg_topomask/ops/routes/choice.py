@@ -79,7 +79,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
 
 def prepared_blocks(mask: MaskOperator) -> PreparedBlocks | None:
     r"""Returns the prepared blocks of a mask, if they are few, on a CPU; under torch.compile, if an earlier call made them."""
-    blocks, segments = mask.prepared_blocks(), mask.segments
+    blocks, segments = mask.blocks, mask.segments
     if blocks is None or blocks.coefficients.device.type != 'cpu':
         return None
     if torch.compiler.is_compiling():
@@ -91,7 +91,7 @@ def prepared_blocks(mask: MaskOperator) -> PreparedBlocks | None:
 
 def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
     offered = {'features', 'blocks'}
-    if mask.entries() is not None:
+    if mask.entries is not None:
         offered.add('edges')
     if mask.is_low_rank:
         offered.add('low_rank')
@@ -115,7 +115,7 @@ def _of_features(mask: MaskOperator, products: int) -> float:
 
 def _of_entries(mask: MaskOperator, pair: int) -> float:
     r"""What the edges route takes, in multiplications of the features route, if it is available."""
-    entries = mask.entries()
+    entries = mask.entries
     nnz = None if entries is None else entries.max_nnz
     if nnz is None or nnz * mask.heads > _MOST_ENTRIES:
         return math.inf

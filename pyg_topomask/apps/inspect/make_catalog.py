@@ -1,6 +1,6 @@
 r"""The catalog of names with one-line descriptions from docstrings.
 
-``python -m pyg_topomask.apps.inspect.catalog`` writes it to a file.
+``python -m pyg_topomask.apps.inspect.make_catalog`` writes it to a file.
 """
 
 from __future__ import annotations
