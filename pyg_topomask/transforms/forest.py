@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.masks.tree import TreeState
+from pyg_topomask.graphs.tree_state import TreeState
 from pyg_topomask.transforms.checks import single_graph
 
 
