@@ -246,10 +246,6 @@ class TreeMask(LogarithmicMask):
             remedy = f'rounding errors of {dtype} would grow by exp(2 * a * length) and hide the result beyond that'
             raise ArgumentError('a', given, f'numbers up to {limit / path:.6g}, or below 0', remedy)
 
-    def extra_repr(self) -> str:
-        distance = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
-        return f'heads={self.heads}, kind={self.kind!r}{distance}{self._changed(unit=None, positive=True)}'
-
 
 def _refuse_unused(kind: str, exp: Mapping[str, Tensor | float], distance: Mapping[str, Any]) -> None:
     r"""Raises an error if an argument of the other kind differs from its default."""
