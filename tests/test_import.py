@@ -169,9 +169,15 @@ API = {
         'sum_gradients',
     ],
     'pyg_topomask.apps.kernels': ['GraphRandomFeatures', 'MaskKernel', 'sample_posterior'],
-    'pyg_topomask.operators': ['MaskOperator'],
-    'pyg_topomask.operators.entries': ['SparseEntries'],
-    'pyg_topomask.operators.prepared_blocks': ['PreparedBlocks'],
+    'pyg_topomask.operators': [
+        'Alternatives',
+        'Chain',
+        'LowRank',
+        'MaskOperator',
+        'PreparedBlocks',
+        'Sparse',
+        'SparseEntries',
+    ],
     'pyg_topomask.graphs': ['Graph', 'Segments', 'SparsePattern'],
     'pyg_topomask.apps.diagnostics': [
         'attention_degrees',
@@ -287,6 +293,18 @@ from pyg_topomask.__main__ import main
 assert main(['train', '--cfg', 'digits', 'gt.layer_type', 'GINE+Nothing']) == 2
 assert 'pyg_topomask.apps.train' in sys.modules
 assert not [name for name in sys.modules if name.startswith('pyg_topomask.apps.recommend')]
+""")
+    assert result.returncode == 0, result.stderr
+
+
+def test_import_leaves_scipy_to_the_first_call_that_needs_it() -> None:
+    result = run("""
+import sys
+import torch_geometric.nn
+before = set(sys.modules)
+import pyg_topomask.nn
+new = set(sys.modules) - before
+assert not {name for name in new if name.startswith(('scipy.sparse', 'scipy.spatial', 'scipy.fft', 'scipy.linalg'))}
 """)
     assert result.returncode == 0, result.stderr
 

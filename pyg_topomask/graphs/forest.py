@@ -7,10 +7,9 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import breadth_first_order, connected_components
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -56,7 +55,7 @@ class Forest:
             array([0, 0, 1, 3])
         """
         matrix = _undirected(edge_index, num_nodes)
-        num_trees, tree = connected_components(matrix, directed=False)
+        num_trees, tree = scipy.sparse.csgraph.connected_components(matrix, directed=False)
         if matrix.nnz // 2 != num_nodes - num_trees:
             given = f'a graph with a cycle through the nodes {_cycle(matrix, tree)}'
             accepted = 'forests, in which any two nodes are joined by at most one path'
@@ -325,7 +324,7 @@ def _undirected(edge_index: Tensor, num_nodes: int) -> Any:
     r"""Returns a symmetric matrix with one entry for each connected pair of nodes."""
     source, target = edge_index[:, edge_index[0] != edge_index[1]].long().cpu().numpy()
     ends = np.concatenate([source, target]), np.concatenate([target, source])
-    return csr_array((np.ones(2 * len(source)), ends), shape=(num_nodes, num_nodes))
+    return scipy.sparse.csr_array((np.ones(2 * len(source)), ends), shape=(num_nodes, num_nodes))
 
 
 def _search(matrix: Any, root: Indices) -> tuple[Indices, Indices]:
@@ -334,8 +333,8 @@ def _search(matrix: Any, root: Indices) -> tuple[Indices, Indices]:
     # One more node above all roots, so that one search covers all trees.
     columns = np.concatenate([matrix.indices, root])
     pointers = np.append(matrix.indptr, len(columns))
-    joined = csr_array((np.ones(len(columns)), columns, pointers), shape=(num_nodes + 1, num_nodes + 1))
-    order, parent = breadth_first_order(joined, num_nodes)
+    joined = scipy.sparse.csr_array((np.ones(len(columns)), columns, pointers), shape=(num_nodes + 1, num_nodes + 1))
+    order, parent = scipy.sparse.csgraph.breadth_first_order(joined, num_nodes)
     parent = parent[:num_nodes].astype(np.int64)
     parent[root] = root
     return order[1:].astype(np.int64), parent

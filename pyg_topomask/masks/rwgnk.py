@@ -7,8 +7,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import eye_array
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -330,7 +330,7 @@ def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) ->
     of rows.
     """
     size, device = hops.pattern.num_rows, hops.weight.device
-    step, identity = hops.pattern.to_scipy(hops.weight.double()), eye_array(size, format='csr')
+    step, identity = hops.pattern.to_scipy(hops.weight.double()), scipy.sparse.eye_array(size, format='csr')
     gram = np.empty((num_rows, max_walk_length + 1, max_walk_length + 1))
     # A row of a power has at most as many entries as there are nodes, or walks.
     walks, most = np.ones(size), np.zeros(size)

@@ -26,11 +26,13 @@ from pyg_topomask.utils.checks import (
     checked_seed,
 )
 from pyg_topomask.utils.functorch import unwrapped
+from pyg_topomask.utils.options import described_by
 from pyg_topomask.walks.uniform import generator_on
 
 EXTRA_EDGES = (None, 'input', 'expander', 'both')
 
 
+@described_by(ExplicitAttention)
 class KMIPAttention(ExplicitAttention):
     r"""Softmax attention of each node, in each head, to the :math:`k` nodes of its graph whose keys have the largest inner
     products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
@@ -44,16 +46,11 @@ class KMIPAttention(ExplicitAttention):
 
     On graphs of at most :math:`k` nodes, this is full attention. The search is exact and takes :math:`O(N^2)` time, see
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
-    :math:`k` scores, but not through the choice of keys. Second derivatives treat the selected keys as fixed.
+    :math:`k` scores, but not through the choice of keys. Second derivatives treat the selected keys as fixed. A returned
+    coefficient is 0 if the head has not selected the pair.
 
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads. (default: :obj:`1`)
         k (int): The number of keys that a query attends to. (default: :obj:`10`)
-        kq_dim (int, optional): Size of the queries and keys of a head. (default: :obj:`out_channels // heads`)
-        val_dim (int, optional): Size of the values of a head. (default: :obj:`out_channels // heads`)
-        head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
-            (default: :obj:`"linear"`)
         backend (str): The search backend, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
         similarity (str): The score (Sec. 7.2): :obj:`"dot"`; :obj:`"cosine"`, the cosine times the length of the query, which
             the softmax does not divide by :math:`\sqrt{d}`; or :obj:`"distance"`, minus half of the squared distance.
@@ -73,24 +70,12 @@ class KMIPAttention(ExplicitAttention):
             so your training loop must not add it. Gradient scalers and gradient accumulation do not scale it.
             (default: :obj:`0.0`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases in the projections. (default: :obj:`True`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
         deterministic (bool): Break ties in favor of the first nodes, with every backend.
             (default: :obj:`False`)
         seed (int): The seed of the expander graph. (default: :obj:`0`)
-        flow (str): The direction of attention along the input graph. With :obj:`"source_to_target"`, as in PyG, :math:`i`
-            attends to :math:`j` if there is an edge :math:`(j, i)`. With :obj:`"target_to_source"`, it does if there is an edge
-            :math:`(i, j)`. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is out of range, or a name is unknown.
-
-    Shapes:
-        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
-          :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
-          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`. The coefficient is 0 if a head has not selected the pair
+        ValueError: If a feature is not finite.
 
     Example:
         >>> attention = KMIPAttention(16, heads=4, k=2)

@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
+import scipy
 import torch
 import torch.nn.functional as F
-from scipy.fft import next_fast_len
 from torch import Tensor
 
 from pyg_topomask.operators.base import MaskOperator
@@ -220,7 +220,7 @@ class _Sum(LoopedFunction):
 
 def _with_room(shape: Sequence[int], reach: Sequence[int]) -> list[int]:
     r"""Returns the sizes of transforms in which offsets up to :obj:`reach` do not wrap around."""
-    return [next_fast_len(size + radius, real=True) for size, radius in zip(shape, reach, strict=True)]
+    return [scipy.fft.next_fast_len(size + radius, real=True) for size, radius in zip(shape, reach, strict=True)]
 
 
 def _correlation(grid: Tensor, grad: Tensor, flip: bool) -> Tensor:

@@ -2,8 +2,8 @@ r"""Exact nearest neighbors within each graph."""
 
 from __future__ import annotations
 
+import scipy
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -98,7 +98,7 @@ def _search_tree(pos: Tensor, start: int, neighbor: Tensor) -> None:
     r"""Writes the neighbors in one graph, whose first node is :obj:`start`."""
     points, num_nodes = pos.double().numpy(), pos.size(0)
     num = min(neighbor.size(1), num_nodes - 1)
-    nearest = torch.from_numpy(cKDTree(points).query(points, num + 1)[1])
+    nearest = torch.from_numpy(scipy.spatial.cKDTree(points).query(points, num + 1)[1])
     # Each node finds itself, unless many others have the same position. Then the farthest result is dropped.
     itself = nearest == torch.arange(num_nodes).unsqueeze(1)
     itself[:, -1] |= ~itself.any(dim=1)

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import is_transforming
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
@@ -37,10 +37,8 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
 
 
 def _is_in_range(x: Tensor, zeros: bool) -> bool:
-    if x.numel() > 0 and uses_numba(x.device):
-        from pyg_topomask.machine.scaling import in_range
-
-        return in_range(x, _LEAST, _MOST, zeros)
+    if x.numel() > 0 and (compiled := kernel('in_range', x.device)):
+        return compiled(x, _LEAST, _MOST, zeros)
     size = row_size(x)
     if size.numel() == 0:
         return True

@@ -6,8 +6,8 @@ from collections.abc import Hashable
 from functools import partial
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import eye_array
 from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
@@ -64,7 +64,7 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     if size == 0:
         return 0
     step = pattern.to_scipy()
-    reached = power = eye_array(size, dtype=bool, format='csr')[sampled_rows(size)]
+    reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[sampled_rows(size)]
     for _ in range(order):
         power = power @ step
         reached = reached + power
@@ -77,7 +77,7 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     walks estimate these loads.
     """
     size = pattern.num_rows
-    powers, step = [eye_array(size, format='csr')], pattern.to_scipy(value.double())
+    powers, step = [scipy.sparse.eye_array(size, format='csr')], pattern.to_scipy(value.double())
     for _ in range(order):
         powers.append(powers[-1] @ step)
     entries = [power.tocoo() for power in powers]
