@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 import torch
 import yaml
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES, GRAPHS
 
 pytest.importorskip('yacs')
 
@@ -24,13 +24,13 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask import masks as masks_module
 from pyg_topomask import nn
 from pyg_topomask.__main__ import _parser, main
-from pyg_topomask.apps.recommend.options import is_recommendation
 from pyg_topomask.apps.recommend.options import load_config as load_recommendation
 from pyg_topomask.graphgym import register_mask
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask
 from pyg_topomask.testing import assert_mask_operator
+from pyg_topomask.utils.configs import is_recommendation
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / 'README.md'
@@ -217,7 +217,7 @@ def test_table_holds_every_attention_and_mask() -> None:
     assert classes == masks | attentions
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path) -> None:
     mask = execute(WRITE_A_MASK)['BallMask'](heads=2, hops=2)
     torch.nn.init.normal_(mask.log_weight)

@@ -7,10 +7,9 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import connected_components, dijkstra, minimum_spanning_tree
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -28,20 +27,8 @@ _GROWTH = 4.0
 def spanning_forests(
     edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, method: str, num_trees: int, seed: int
 ) -> list[Tensor]:
-    r"""Returns the edges of spanning forests, :obj:`[2, N - components]` each, see
-    :class:`~pyg_topomask.transforms.AddSpanningForest`. They depend on the seed and on the graph, and not on the order of its
-    edges.
-
-    Args:
-        edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
-        edge_weight (torch.Tensor, optional): The lengths of the edges, :obj:`[E]`.
-        num_nodes (int): The number of nodes.
-        method (str): :obj:`"low_stretch"`, :obj:`"minimum"` or :obj:`"random"`.
-        num_trees (int): The number of forests.
-        seed (int): The seed.
-
-    Raises:
-        ValueError: If the method is unknown, or a length is negative with :obj:`"low_stretch"`.
+    r"""Returns the edges of spanning forests, :obj:`[2, N - components]` each. They depend on the seed and on the graph, and
+    not on the order of its edges. The arguments are those of :class:`~pyg_topomask.transforms.AddSpanningForest`.
     """
     check_choice(METHODS, method=method)
     if edge_weight is not None and method == 'low_stretch' and bool((edge_weight < 0).any()):
@@ -75,13 +62,13 @@ def _shortest(ends: Indices, length: Array, num_nodes: int) -> tuple[Indices, In
 def _minimum(pairs: Indices, length: Array, num_nodes: int, rng: np.random.Generator) -> Indices:
     rank = np.empty(len(length), dtype=np.int64)  # SciPy would lose edges of length 0
     rank[np.lexsort((rng.random(len(length)), length))] = np.arange(1, len(length) + 1)
-    tree = minimum_spanning_tree(_matrix(pairs, rank, num_nodes))
+    tree = scipy.sparse.csgraph.minimum_spanning_tree(_matrix(pairs, rank, num_nodes))
     return np.flatnonzero(np.isin(rank, tree.data))
 
 
 def _shortest_paths(pairs: Indices, length: Array, num_nodes: int, rng: np.random.Generator) -> Indices:
     # From a random node of each component.
-    label = connected_components(_matrix(pairs, length, num_nodes), directed=False)[1]
+    label = scipy.sparse.csgraph.connected_components(_matrix(pairs, length, num_nodes), directed=False)[1]
     shuffled = rng.permutation(num_nodes)
     root = shuffled[np.unique(label[shuffled], return_index=True)[1]]
     start = np.full(num_nodes, np.inf)
@@ -97,11 +84,12 @@ def _grow(pairs: Indices, length: Array, start: Array) -> tuple[Indices, Indices
     roots = np.flatnonzero(np.isfinite(start))
     ends = np.concatenate([pairs, np.stack([np.full(len(roots), num_nodes), roots])], axis=1)
     matrix = _matrix(ends, np.concatenate([length, start[roots]]), num_nodes + 1)
-    parent = dijkstra(matrix, indices=num_nodes, return_predecessors=True)[1][:num_nodes].astype(np.int64)
+    parent = scipy.sparse.csgraph.dijkstra(matrix, indices=num_nodes, return_predecessors=True)[1][:num_nodes].astype(np.int64)
     reached = np.flatnonzero(parent != num_nodes)
     joins = np.sort(np.stack([reached, parent[reached]]), axis=0)
     chosen = np.searchsorted(pairs[0] * num_nodes + pairs[1], joins[0] * num_nodes + joins[1])
-    return chosen, connected_components(_matrix(joins, np.ones(len(reached)), num_nodes), directed=False)[1]
+    matrix = _matrix(joins, np.ones(len(reached)), num_nodes)
+    return chosen, scipy.sparse.csgraph.connected_components(matrix, directed=False)[1]
 
 
 def _clustered(pairs: Indices, length: Array, num_nodes: int, rng: np.random.Generator) -> Indices:
@@ -137,7 +125,7 @@ def _random(pairs: Indices, length: Array, num_nodes: int, rng: np.random.Genera
     # Wilson's algorithm: loop-erased random walks to the trees of the nodes before.
     matrix = _matrix(pairs, np.arange(len(length)), num_nodes)
     pointers, neighbor, edge = matrix.indptr.tolist(), matrix.indices.tolist(), matrix.data.tolist()
-    root = np.unique(connected_components(matrix, directed=False)[1], return_index=True)[1]
+    root = np.unique(scipy.sparse.csgraph.connected_components(matrix, directed=False)[1], return_index=True)[1]
     step, joined = [-1] * num_nodes, np.isin(np.arange(num_nodes), root).tolist()
     draw = random.Random(int(rng.integers(2**63))).random
     chosen = []
@@ -158,7 +146,7 @@ def _random(pairs: Indices, length: Array, num_nodes: int, rng: np.random.Genera
 def _matrix(pairs: Indices, value: NDArray[Any], num_nodes: int) -> Any:
     r"""Returns a symmetric matrix."""
     ends = np.concatenate([pairs, pairs[::-1]], axis=1)
-    return csr_array((np.concatenate([value, value]), (ends[0], ends[1])), shape=(num_nodes, num_nodes))
+    return scipy.sparse.csr_array((np.concatenate([value, value]), (ends[0], ends[1])), shape=(num_nodes, num_nodes))
 
 
 METHODS: dict[str, Callable[[Indices, Array, int, np.random.Generator], Indices]] = {

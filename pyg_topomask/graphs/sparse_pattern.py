@@ -6,9 +6,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 import numpy as np
+import scipy
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
@@ -22,7 +22,7 @@ def sampled_rows(num_rows: int) -> NDArray[np.int64]:
     return np.unique(np.linspace(0, num_rows - 1, 64).astype(np.int64))
 
 
-def estimate_entries(sample: csr_array, num_rows: int) -> int:
+def estimate_entries(sample: scipy.sparse.csr_array, num_rows: int) -> int:
     r"""Estimates the number of entries of a matrix from its rows :func:`sampled_rows`. The fullest of them may be a hub, and
     stands for itself alone.
     """
@@ -83,7 +83,7 @@ class SparsePattern:
         rowptr = _pointers(row, num_rows)
         if col.device.type == 'cpu' and not torch.compiler.is_compiling():  # SciPy counts in place of sorting
             entry = np.arange(col.numel(), dtype=col.numpy().dtype)
-            matrix = csr_array((entry, col.numpy(), rowptr.numpy()), shape=(num_rows, num_cols)).tocsc()
+            matrix = scipy.sparse.csr_array((entry, col.numpy(), rowptr.numpy()), shape=(num_rows, num_cols)).tocsc()
             transposed = (torch.from_numpy(x).to(index) for x in (matrix.indptr, matrix.indices, matrix.data))
             return cls(rowptr, col, *transposed)
         perm = stable_argsort(col, num_cols)
@@ -139,11 +139,11 @@ class SparsePattern:
         rows = torch.arange(self.num_rows, device=self.col.device, dtype=self.col.dtype)
         return rows.repeat_interleave(self.rowptr.diff(), output_size=self.nnz)
 
-    def to_scipy(self, value: Tensor | None = None) -> csr_array:
+    def to_scipy(self, value: Tensor | None = None) -> scipy.sparse.csr_array:
         r"""Returns the matrix with the given entries, :obj:`[nnz]`, by default boolean ones."""
         rowptr, col = self.rowptr.cpu().numpy(), self.col.cpu().numpy()
         entries = np.ones(self.nnz, dtype=bool) if value is None else value.detach().cpu().numpy()
-        return csr_array((entries, col, rowptr), shape=(self.num_rows, self.num_cols))
+        return scipy.sparse.csr_array((entries, col, rowptr), shape=(self.num_rows, self.num_cols))
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:

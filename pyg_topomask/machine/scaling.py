@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
-from pyg_topomask.machine.backend import ALONE, array_of, in_threads
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import ALONE, array_of, in_threads
 
 
-@njit(nogil=True, cache=True, fastmath={'reassoc', 'contract', 'nsz'})
+@compiled(any_order=True)
 def _in_range(rows, least, most, zeros):  # type: ignore[no-untyped-def]
     inside = True
     # Without an early end, so that rows are summed side by side.

@@ -11,9 +11,9 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
+from pyg_topomask.nn.inputs import with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
-from pyg_topomask.nn.with_mask import with_mask
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse_matmul import sddmm
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.normalize import quotient
@@ -38,15 +38,6 @@ class AsymmetricGRFAttention(SparseMaskAttention):
 
     Args:
         feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`. (default: :obj:`"relu"`)
-
-    Raises:
-        ValueError: If an argument is outside its range, or arguments conflict.
-
-    Shapes:
-        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
-          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
 
     Example:
         >>> attention = AsymmetricGRFAttention(16, heads=4)

@@ -17,11 +17,11 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
-from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
-from pyg_topomask.operators.capabilities import Entries
-from pyg_topomask.operators.sparse_matmul import entries_of
+from pyg_topomask.nn.inputs import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
+from pyg_topomask.utils.options import described_by
 
 
 class ExplicitAttention(MessagePassing, ABC):
@@ -41,9 +41,6 @@ class ExplicitAttention(MessagePassing, ABC):
         flow (str): The direction of attention along the edges. With :obj:`"source_to_target"`, as in PyG, the target of an
             edge attends to its source. With :obj:`"target_to_source"`, the source attends to the target.
             (default: :obj:`"source_to_target"`)
-
-    Raises:
-        ValueError: If the heads do not divide the channels, or a size or probability is out of range.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -115,18 +112,9 @@ class ExplicitAttention(MessagePassing, ABC):
         generator: torch.Generator | None = None,
         return_attention_weights: bool | None = None,
     ) -> Any:
-        r"""Runs the forward pass.
+        r"""Runs the forward pass. The first arguments are those of :meth:`MaskedLinearAttention.forward`.
 
         Args:
-            x (torch.Tensor): The node features, :obj:`[N, channels]`.
-            edge_index (torch.Tensor or SparseTensor, optional): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`.
-                (default: :obj:`None`, those of :obj:`graph`)
-            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
-            batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-            graph (Graph or torch_geometric.data.Data, optional): Replaces the three arguments above.
-                (default: :obj:`None`)
-            generator (torch.Generator, optional): The source of random numbers, if the attention uses any.
-                (default: :obj:`None`)
             return_attention_weights (bool, optional): If :obj:`True`, also returns :obj:`(edge_index, alpha)`: the pairs
                 :obj:`(j, i)` in which target :math:`i` attends to source :math:`j`, :obj:`[2, nnz]`, and the coefficients
                 :math:`\alpha_{ij}`, :obj:`[nnz, heads]`. (default: :obj:`None`)
@@ -145,7 +133,7 @@ class ExplicitAttention(MessagePassing, ABC):
     def _look(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
         r"""Returns the output of all heads, the pairs and the coefficients."""
         graph = as_graph(*given)
-        if graph.segments.shard is not None:
+        if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
         pairs = torch.stack([col, row])
@@ -175,20 +163,13 @@ class ExplicitAttention(MessagePassing, ABC):
         return f'{type(self).__name__}({self.channels}, {self.out_channels}, heads={self.heads})'
 
 
+@described_by(ExplicitAttention)
 class SparseMaskAttention(ExplicitAttention):
     r"""Base class of multi-head attention over the entries of a sparse mask. Node :math:`i` attends to the nodes :math:`j` with
     an entry :math:`M_{ij}`.
 
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads.
         mask (Mask): A sparse mask with :obj:`heads` heads, or one head that all share.
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
-
-    Raises:
-        ValueError: If the heads do not divide the channels or do not fit the mask.
     """
 
     def __init__(

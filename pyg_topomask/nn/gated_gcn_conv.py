@@ -15,7 +15,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.nn.input_checks import check_features
+from pyg_topomask.nn.inputs import check_features
 from pyg_topomask.utils.checks import check_probability, check_size
 
 
@@ -44,9 +44,6 @@ class GatedGCNConv(MessagePassing):
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge features
           :math:`(|\mathcal{E}|, F)`
         - **output:** node features :math:`(|\mathcal{V}|, F)`, edge features :math:`(|\mathcal{E}|, F)`
-
-    Raises:
-        ValueError: If an argument is outside its range, or the edge features do not fit.
 
     Example:
         >>> conv = GatedGCNConv(8)
@@ -81,16 +78,7 @@ class GatedGCNConv(MessagePassing):
             reset(module)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
-        r"""Runs the forward pass.
-
-        Args:
-            x (torch.Tensor): The node features, :obj:`[N, channels]`.
-            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
-            edge_attr (torch.Tensor): The edge features, :obj:`[E, channels]`.
-
-        Returns:
-            (torch.Tensor, torch.Tensor): The node and edge features, :obj:`[N, channels]` and :obj:`[E, channels]`.
-        """
+        r"""Returns the new node features, :obj:`[N, channels]`, and edge features, :obj:`[E, channels]`."""
         check_features(x, self.lin_self.in_channels, self.lin_self.weight.dtype)
         if edge_attr.shape != (edge_index.size(1), self.channels):
             raise ArgumentError(

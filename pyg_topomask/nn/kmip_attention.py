@@ -2,6 +2,7 @@ r"""Attention to the keys with the largest inner products."""
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
 from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
@@ -25,11 +26,13 @@ from pyg_topomask.utils.checks import (
     checked_seed,
 )
 from pyg_topomask.utils.functorch import unwrapped
+from pyg_topomask.utils.options import described_by
 from pyg_topomask.walks.uniform import generator_on
 
 EXTRA_EDGES = (None, 'input', 'expander', 'both')
 
 
+@described_by(ExplicitAttention)
 class KMIPAttention(ExplicitAttention):
     r"""Softmax attention of each node, in each head, to the :math:`k` nodes of its graph whose keys have the largest inner
     products with its query, from `"k-MIP Attention and the Expressive Power of Graph Transformers"
@@ -43,16 +46,11 @@ class KMIPAttention(ExplicitAttention):
 
     On graphs of at most :math:`k` nodes, this is full attention. The search is exact and takes :math:`O(N^2)` time, see
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
-    :math:`k` scores, but not through the choice of keys. Second derivatives treat the selected keys as fixed.
+    :math:`k` scores, but not through the choice of keys. Second derivatives treat the selected keys as fixed. A returned
+    coefficient is 0 if the head has not selected the pair.
 
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads. (default: :obj:`1`)
         k (int): The number of keys that a query attends to. (default: :obj:`10`)
-        kq_dim (int, optional): Size of the queries and keys of a head. (default: :obj:`out_channels // heads`)
-        val_dim (int, optional): Size of the values of a head. (default: :obj:`out_channels // heads`)
-        head_agg (str): :obj:`"linear"` maps the values of all heads to the output; :obj:`"none"` concatenates them.
-            (default: :obj:`"linear"`)
         backend (str): The search backend, see :func:`~pyg_topomask.ops.topk_inner_product`. (default: :obj:`"auto"`)
         similarity (str): The score (Sec. 7.2): :obj:`"dot"`; :obj:`"cosine"`, the cosine times the length of the query, which
             the softmax does not divide by :math:`\sqrt{d}`; or :obj:`"distance"`, minus half of the squared distance.
@@ -72,24 +70,12 @@ class KMIPAttention(ExplicitAttention):
             so your training loop must not add it. Gradient scalers and gradient accumulation do not scale it.
             (default: :obj:`0.0`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases in the projections. (default: :obj:`True`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
         deterministic (bool): Break ties in favor of the first nodes, with every backend.
             (default: :obj:`False`)
         seed (int): The seed of the expander graph. (default: :obj:`0`)
-        flow (str): The direction of attention along the input graph. With :obj:`"source_to_target"`, as in PyG, :math:`i`
-            attends to :math:`j` if there is an edge :math:`(j, i)`. With :obj:`"target_to_source"`, it does if there is an edge
-            :math:`(i, j)`. (default: :obj:`"source_to_target"`)
 
     Raises:
-        ValueError: If an argument is out of range, or a name is unknown.
-
-    Shapes:
-        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
-          :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
-          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`. The coefficient is 0 if a head has not selected the pair
+        ValueError: If a feature is not finite.
 
     Example:
         >>> attention = KMIPAttention(16, heads=4, k=2)
@@ -155,7 +141,7 @@ class KMIPAttention(ExplicitAttention):
             return self.k
         return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
 
-    def _k_of_forward_pass(self, k: Tensor) -> int:
+    def k_of_forward_pass(self, k: Tensor) -> int:
         return self._k_in_training(k) if self.training and self.k_start is not None else self.current_k
 
     @torch.compiler.disable
@@ -168,8 +154,10 @@ class KMIPAttention(ExplicitAttention):
         return self._k_of_pass
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        if graph.segments.shard is not None:
-            return self._attend_on_shard(q, k, v, graph)
+        return topk_attention_on(graph, self, q, k, v, generator)
+
+    def attend_alone(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+        r"""Attends to the nodes of whole graphs."""
         q, k, entries = self._search(q, k, graph, generator)
         out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
         return self._with_diversity(out, alpha, entries, graph)
@@ -190,18 +178,7 @@ class KMIPAttention(ExplicitAttention):
         node = torch.div(key, size, rounding_mode='floor')
         return torch.stack([node, key - node * size]), shared
 
-    def _attend_on_shard(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph) -> Tensor:
-        others = {'similarity': 'distance', 'deterministic': True}
-        chosen = {name: value for name, value in others.items() if getattr(self, name) == value}
-        chosen |= {name: getattr(self, name) for name in ('random_fraction', 'extra_edges', 'diversity') if getattr(self, name)}
-        if chosen:
-            name, value = next(iter(chosen.items()))
-            raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
-        q, k = self._features(q, k, graph)
-        dropout = self.attention_dropout if self.training else 0.0
-        return graph.segments.shard.topk_attention(q, k, v, self._k_of_forward_pass(k), dropout)
-
-    def _features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    def features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         r"""Returns the queries and keys whose inner products are the scores."""
         size = q.size(-1)
         q, k = inner_product_features(q, k, graph.segments.ptr, self.similarity)
@@ -212,8 +189,8 @@ class KMIPAttention(ExplicitAttention):
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs of the attention."""
         check_generator(generator)
-        q, k = self._features(q, k, graph)
-        wanted = self._k_of_forward_pass(k)
+        q, k = self.features(q, k, graph)
+        wanted = self.k_of_forward_pass(k)
         num = min(wanted, max(graph.segments.largest, 1))
         arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
         if torch.compiler.is_compiling():  # the search then does not read values
@@ -262,7 +239,7 @@ class KMIPAttention(ExplicitAttention):
             edges.append(torch.stack(graph.row_and_col(self.flow)))
         if self.extra_edges in ('expander', 'both'):
             settings = 'expander', self.expander_degree, self.seed
-            edges.append(graph.prepared(settings, lambda: expander_edges(graph, self.expander_degree, self.seed)))
+            edges.append(graph.cached(settings, lambda: expander_edges(graph, self.expander_degree, self.seed)))
         return edges
 
     def _with_diversity(self, x: Tensor, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
@@ -288,6 +265,14 @@ class KMIPAttention(ExplicitAttention):
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, k={self.k})'
+
+
+@singledispatch
+def topk_attention_on(
+    graph: Graph, layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    r"""The attention of a layer. On a graph of several processes, it is another."""
+    return layer.attend_alone(q, k, v, graph, generator)
 
 
 class _AddLoss(torch.autograd.Function):

@@ -15,9 +15,8 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
-from pyg_topomask.nn.input_checks import check_features, check_mask, resolve_channels
-from pyg_topomask.nn.input_graph import as_graph, compiled_if_prepared
+from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.nn.inputs import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.utils.checks import check_choice, check_probability
@@ -52,9 +51,6 @@ class MaskedLinearAttention(torch.nn.Module):
         route (str): How to apply the mask, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
-
-    Raises:
-        ValueError: If the heads do not divide the channels or do not fit the mask, or a name is unknown.
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights

@@ -10,14 +10,15 @@ from torch import Tensor
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
-from pyg_topomask.nn.with_mask import with_mask
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.nn.inputs import with_mask
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.utils.checks import check_probability
-from pyg_topomask.utils.options import options_of
+from pyg_topomask.utils.options import described_by, options_of
 
 
+@described_by(SparseMaskAttention)
 class MaskedSoftmaxAttention(SparseMaskAttention):
     r"""Multi-head softmax attention with the logarithm of a sparse mask as bias, from `"Linear Transformer Topological Masking
     with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4):
@@ -29,20 +30,9 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
     Time and memory are linear in the number of entries of the mask.
 
     Args:
-        channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
-        heads (int): The number of heads.
         mask (Mask): A sparse mask with nonnegative entries, or a sum or
             :class:`~pyg_topomask.masks.MultiHeadMask` of such masks. Zero entries get no attention and no gradient.
-        dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
-        out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
-
-    Shapes:
-        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
-          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
 
     Example:
         >>> from pyg_topomask.masks import AdjacencyMask
@@ -87,16 +77,8 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
 
     Time and memory are :math:`O(nnz)` for :math:`nnz` entries of the mask.
 
-    Args:
-
     Raises:
-        ValueError: If an argument is outside its range, arguments conflict, or an entry of the mask is negative.
-
-    Shapes:
-        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
-          :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
+        ValueError: If an entry of the mask is negative.
 
     Example:
         >>> attention = GRFSoftmaxAttention(16, heads=4)

@@ -10,10 +10,8 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
-from pyg_topomask.nn.input_checks import check_features
-from pyg_topomask.nn.input_graph import as_graph
+from pyg_topomask.nn.inputs import as_graph, check_features, with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.with_mask import with_mask
 from pyg_topomask.utils.options import options_of
 
 
@@ -34,16 +32,6 @@ class RWGNKAttention(MaskedLinearAttention):
     dynamic.
 
     Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops.
-
-    Args:
-
-    Raises:
-        ValueError: If an argument is outside its range, or stored walks do not fit.
-
-    Shapes:
-        - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
-        - **output:** node features :math:`(|\mathcal{V}|, F_{out})`
 
     Example:
         >>> attention = RWGNKAttention(16, heads=4, num_walks=8)
@@ -93,7 +81,7 @@ class RWGNKAttention(MaskedLinearAttention):
                 'graph', 'edge weights that require a gradient, on which no walks are kept', 'weights that require none'
             )
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
-        if graph.prepared(self.mask.settings(), lambda: state) is not state:
+        if graph.cached(self.mask.settings(), lambda: state) is not state:
             raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:

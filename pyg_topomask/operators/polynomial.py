@@ -11,10 +11,10 @@ from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.operators.capabilities import blocks_of
+from pyg_topomask.machine.backend import kernel
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.prepared_blocks import blocks_of
 from pyg_topomask.operators.sparse_matmul import product, spmm
-from pyg_topomask.operators.structures import MaskStructure
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # Numbers in a chunk of columns that stays in the cache of a core, and in that of all.
@@ -26,44 +26,49 @@ _WIDE, _FAST = 32, 16
 Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
 
 
-@dataclass(frozen=True)
-class PolynomialStructure(MaskStructure):
-    r"""A polynomial of a sparse matrix, see :func:`polynomial_action`. Tensors: its coefficients, :obj:`[H or 1, K + 1]`, the
-    entries of the matrix, :obj:`[1, nnz]`, and their pattern.
+@dataclass(eq=False, repr=False)
+class Polynomial(MaskOperator):
+    r"""A polynomial of a sparse matrix, shared by all heads: :math:`\sum_k c_k \mathbf{B}^k`, or :math:`\sum_k c_k
+    T_k(\mathbf{B})` with Chebyshev polynomials :math:`T_k`.
+
+    Args:
+        coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.
+        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`.
+        pattern (SparsePattern): Their positions.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
+        transposed (bool): Multiply by the transpose. (default: :obj:`False`)
     """
 
+    coefficients: Tensor
+    value: Tensor
+    pattern: SparsePattern
     method: str
     transposed: bool = False
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        coefficients, value, *pattern = tensors[:7]
-        return polynomial_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
+    def apply(self, x: Tensor) -> Tensor:
+        return polynomial_action(self.coefficients, self.value, self.pattern, x, self.method, self.transposed)
 
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
         return 1 not in learnable  # gradients of the entries of the matrix take a block for each power
 
-    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        from pyg_topomask.machine.polynomial import forward
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        return kernel('attend_polynomial', q.device)(*self._arguments(q.dtype), q, k, v)
 
-        return forward(*self._parts(tensors, q.dtype), q, k, v)
+    def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
+        compiled = kernel('attend_polynomial_backward', q.device)
+        *grads, grad_coefficients = compiled(*self._arguments(q.dtype), q, k, v, grad)
+        return [*grads, *(grad_coefficients.to(self.coefficients.dtype) for _ in learnable)]
 
-    def attend_backward(
-        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
-    ) -> list[Tensor]:
-        from pyg_topomask.machine.polynomial import backward
+    def signs(self) -> Sequence[Tensor] | None:
+        return (self.coefficients, self.value) if self.method == 'powers' else None
 
-        *grads, grad_coefficients = backward(*self._parts(tensors, q.dtype), q, k, v, grad)
-        return [*grads, *(grad_coefficients.to(tensors[index].dtype) for index in learnable)]
+    def _arguments(self, dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
+        matrix = _matrix(self.value.to(dtype), self.pattern.tensors, self.transposed)
+        return *matrix, self.coefficients.to(dtype), self.method
 
-    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
-        return tensors[:2] if self.method == 'powers' else None
-
-    def _parts(self, tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
-        coefficients, value, *pattern = tensors[:7]
-        return *_matrix(value.to(dtype), pattern, self.transposed), coefficients.to(dtype), self.method
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return replace(self, transposed=not self.transposed), tuple(tensors)
+    @property
+    def T(self) -> MaskOperator:
+        return replace(self, transposed=not self.transposed)
 
 
 def polynomial_action(
@@ -141,10 +146,8 @@ def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, meth
         method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`polynomial_action`.
         segments (Segments): The division of the nodes into graphs.
     """
-    if uses_numba(value.device):
-        from pyg_topomask.machine.polynomial import blocks
-
-        return blocks(pattern, value, basis, method, segments)
+    if compiled := kernel('polynomial_blocks', value.device):
+        return compiled(pattern, value, basis, method, segments)
     return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
 
 
@@ -203,10 +206,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 class _Polynomial(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
-        if uses_numba(x.device):
-            from pyg_topomask.machine.polynomial import apply
-
-            return apply(*_matrix(value, pattern, transpose), coefficients, method, x)
+        if compiled := kernel('polynomial_action', x.device):
+            return compiled(*_matrix(value, pattern, transpose), coefficients, method, x)
         step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
         by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
         for chunk in _chunks(x):
@@ -229,11 +230,9 @@ class _Polynomial(LoopedFunction):
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
             return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
-        if uses_numba(x.device):
-            from pyg_topomask.machine.polynomial import apply_backward
-
+        if compiled := kernel('polynomial_action_backward', x.device):
             matrix = _matrix(value, pattern, ctx.transpose)
-            return (*apply_backward(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
+            return (*compiled(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
         step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)

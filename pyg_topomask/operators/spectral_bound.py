@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 
+import scipy
 import torch
-from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
@@ -53,7 +53,7 @@ class GlobalReductions:
     @torch.compiler.disable  # torch.compile would read SciPy as Python
     def components(self) -> tuple[Tensor, int]:
         r"""Returns the connected component of each node, and their number."""
-        count, component = connected_components(self.pattern.to_scipy(), directed=True, connection='weak')
+        count, component = scipy.sparse.csgraph.connected_components(self.pattern.to_scipy(), directed=True, connection='weak')
         return torch.from_numpy(component).to(self.pattern.col.device).long(), int(count)
 
     def product(self, weight: Tensor, vector: Tensor) -> Tensor:

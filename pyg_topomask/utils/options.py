@@ -1,4 +1,4 @@
-r"""Signatures and documentation of keyword arguments that a class passes on to other classes."""
+r"""Signatures and documentation of arguments that a class passes on to other classes."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any, TypeVar
 
 T = TypeVar('T', bound=type)
 
-# The section Args of a docstring, and its entries: name, type, and text up to the next entry.
-_ARGS = re.compile(r'^Args:\n(.*?)(?=^\S|\Z)', re.MULTILINE | re.DOTALL)
+# The sections of a docstring in their order, and the entries of Args: name, type, and text up to the next entry.
+_SECTIONS = ('Args', 'Raises', 'Shapes', 'Example')
+_SECTION = re.compile(rf'^({"|".join(_SECTIONS)}):\n', re.MULTILINE)
 _ENTRY = re.compile(r'^    (\w+) \(.*?(?=^    \S|\Z)', re.MULTILINE | re.DOTALL)
 
 
 def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
     r"""Returns a decorator for a class whose :obj:`__init__` takes :obj:`**options` and passes them on to other classes. It
     replaces :obj:`**options` in the signature by the keyword arguments of these classes, with their types and defaults, and
-    adds their descriptions to the section :obj:`Args` of the docstring. The class's own arguments and descriptions take
-    precedence. Calls with unknown arguments raise a :class:`TypeError`.
+    documents them by :func:`described_by`. Calls with unknown arguments raise a :class:`TypeError`.
 
     Args:
         *sources (type): The classes that take the options.
@@ -43,9 +43,8 @@ def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
         parameters.popitem()  # **options
         for source in sources:
             for name, parameter in inspect.signature(source).parameters.items():
-                if parameter.kind is parameter.VAR_KEYWORD or name in without:
-                    continue
-                parameters.setdefault(name, parameter.replace(kind=parameter.KEYWORD_ONLY))
+                if parameter.kind is not parameter.VAR_KEYWORD and name not in without:
+                    parameters.setdefault(name, parameter.replace(kind=parameter.KEYWORD_ONLY))
         signature = inspect.Signature(list(parameters.values()))
 
         @functools.wraps(initialize)
@@ -58,22 +57,34 @@ def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
         setattr(cls, '__init__', checked)  # noqa: B010
-        cls.__doc__ = _described(cls.__doc__ or '', list(parameters), [source.__doc__ or '' for source in sources])
+        return described_by(*sources)(cls)
+
+    return decorate
+
+
+def described_by(*sources: type) -> Callable[[T], T]:
+    r"""Returns a decorator that documents a class with the words of others: the arguments that its section :obj:`Args` leaves
+    out, and the section :obj:`Shapes` of its base class if there is none.
+
+    Args:
+        *sources (type): The other classes. The first that describes an argument counts.
+    """
+
+    def decorate(cls: T) -> T:
+        purpose, own = _sections(cls)
+        entries: dict[str, str] = {}
+        for sections in (own, *(_sections(source)[1] for source in sources)):
+            for entry in _ENTRY.finditer(sections.get('Args', '')):
+                entries.setdefault(entry[1], entry[0].rstrip())
+        own.setdefault('Shapes', _sections(cls.__base__ or object)[1].get('Shapes', ''))
+        own['Args'] = '\n'.join(entries[name] for name in inspect.signature(cls).parameters if name in entries)
+        cls.__doc__ = '\n\n'.join([purpose, *(f'{name}:\n{own[name]}' for name in _SECTIONS if own.get(name))])
         return cls
 
     return decorate
 
 
-def _described(doc: str, names: Sequence[str], sources: Sequence[str]) -> str:
-    r"""Returns a docstring with the entries of several docstrings for the given arguments."""
-    doc = inspect.cleandoc(doc)
-    section = _ARGS.search(doc)
-    if section is None:
-        return doc
-    texts: dict[str, str] = {}
-    for text in (doc, *map(inspect.cleandoc, sources)):
-        arguments = _ARGS.search(text)
-        for entry in _ENTRY.finditer('' if arguments is None else arguments[1]):
-            texts.setdefault(entry[1], entry[0].rstrip())
-    entries = '\n'.join(texts[name] for name in names if name in texts)
-    return f'{doc[: section.start(1)]}{entries}\n\n{doc[section.end(1) :]}'
+def _sections(cls: type) -> tuple[str, dict[str, str]]:
+    r"""Returns what the docstring of a class says before its sections, and the sections by name."""
+    purpose, *rest = (text.rstrip() for text in _SECTION.split(inspect.cleandoc(cls.__doc__ or '')))
+    return purpose, dict(zip(rest[::2], rest[1::2], strict=True))

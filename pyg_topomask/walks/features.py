@@ -2,16 +2,18 @@ r"""Sparse graph random features."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
-from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
-from pyg_topomask.walks.combine_loads import combine_loads
+from pyg_topomask.machine.backend import kernel, uses_numba
+from pyg_topomask.operators.sparse_matmul import multiply
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 
 
 @dataclass
@@ -62,6 +64,10 @@ class WalkFeatures:
     def nnz(self) -> int:
         return self.load.numel()
 
+    def visits(self, dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        r"""Returns start, visited node, length and load, the latter in the given data type."""
+        return self.start, self.visited, self.length, self.load.to(dtype)
+
     @property
     def _first(self) -> Tensor:
         r"""Whether an entry is the first of its start and visited node, :obj:`[nnz]`."""
@@ -93,13 +99,8 @@ class WalkFeatures:
         return self._slots[0]
 
     def values(self, modulation: Tensor) -> Tensor:
-        r"""Returns the features :math:`\hat{\Phi}_{iq} = \sum_l f_l P_{l,iq}` at :attr:`pattern`.
-
-        Args:
-            modulation (torch.Tensor): :math:`f`, :obj:`[H, L + 1]`.
-
-        Returns:
-            torch.Tensor: :obj:`[H, nnz]`, differentiable in :obj:`modulation`.
+        r"""Returns the features :math:`\hat{\Phi}_{iq} = \sum_l f_l P_{l,iq}` at :attr:`pattern`, :obj:`[H, nnz]`, for a
+        modulation :math:`f` of shape :obj:`[H, L + 1]`, in which they are differentiable.
         """
         return combine_loads(self._slots[1], self.load.to(modulation.dtype), modulation)
 
@@ -134,9 +135,45 @@ class WalkFeatures:
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
 def _squares_compiled(walks: WalkFeatures) -> Tensor:
-    from pyg_topomask.machine.pairs import add_squares
-
-    squares = walks.load.new_zeros(walks.num_nodes, 2 * walks.max_walk_length + 1)
-    arrays = (tensor.contiguous().numpy() for tensor in (walks.start, walks.visited, walks.length, walks.load))
-    add_squares(*arrays, squares.size(1), squares.view(-1).numpy())
+    squares: Tensor = kernel('squares', walks.load.device)(walks.visits(), walks.num_nodes, walks.max_walk_length)
     return squares
+
+
+def combine_loads(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
+    r"""Sums loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
+    return _combined_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
+
+
+# A custom operator, because torch.compile does not trace sparse tensors.
+@torch.library.custom_op(
+    'pyg_topomask::combine_loads',
+    mutates_args=(),
+    schema='(Tensor coefficients, Tensor load, bool transpose, Tensor[] pattern) -> Tensor',
+)
+def _combine_loads(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    loads = SparsePattern(*pattern)
+    rowptr, col = (loads.rowptr_t, loads.col_t) if transpose else (loads.rowptr, loads.col)
+    out = coefficients.new_empty(coefficients.size(0), rowptr.numel() - 1)
+    # Heads are contiguous columns of the product, so nothing is permuted before or after.
+    multiply(rowptr, col, load.index_select(0, loads.perm_t) if transpose else load, coefficients.t(), out=out.t())
+    return out
+
+
+@_combine_loads.register_fake
+def _(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    num_rows = pattern[2 if transpose else 0].shape[0] - 1
+    return coefficients.new_empty(coefficients.shape[0], num_rows)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    _, load, ctx.transpose, pattern = inputs
+    ctx.save_for_backward(load, *pattern)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    load, *pattern = ctx.saved_tensors
+    return _combined_loads(grad.contiguous(), load, not ctx.transpose, pattern), None, None, [None] * len(pattern)
+
+
+_combine_loads.register_autograd(_backward, setup_context=_setup)
+_combined_loads = transformable(_combine_loads, _setup, _backward)

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.utils.checks import check_choice, checked_seed
 from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.walks.features import WalkFeatures
@@ -18,7 +18,7 @@ from pyg_topomask.walks.lengths import SurvivalLength
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
-from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seeds_of_ensembles
+from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
@@ -27,15 +27,8 @@ _BUDGET = 2**25
 def sample_ensembles(
     graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None = None
 ) -> tuple[WalkFeatures, WalkFeatures]:
-    r"""Samples walks and returns the features of the queries and of the keys, one object if they are the same.
-
-    Args:
-        graph (Graph): The graphs.
-        settings (WalkSettings): The settings of the walks.
-        seed (int, optional): The walks of a graph depend only on this seed and the graph, in any batch; :obj:`None` draws
-            the seed from :obj:`generator`.
-        generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global generator.
-            (default: :obj:`None`)
+    r"""Samples walks and returns the features of the queries and of the keys, one object if they are the same. Without a seed,
+    it is drawn from the generator.
     """
     seed = draw_seed(generator) if seed is None else checked_seed(seed=seed)
     of_queries, of_keys = seeds_of_ensembles(seed)
@@ -117,20 +110,13 @@ def _(edge_index: Tensor, num_nodes: int, weight: Tensor | None, *others: Any) -
 def walks_from(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, backend: str = 'auto'
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Samples walks from some nodes, see :func:`sample_walks`. Returns start, visited node, hops and load of the visits, in
-    ascending order. Visits to the same node after the same number of hops are merged.
-
-    Args:
-        nodes (range): The nodes to start from.
-        position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
-        transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): The settings of the walks.
-        seed (int): The seed.
-        backend (str): See :func:`sample_walks`. (default: :obj:`"auto"`)
+    r"""Samples walks from some nodes, see :func:`sample_walks`, whose positions in their graphs are :obj:`[len(nodes)]`.
+    Returns start, visited node, hops and load of the visits, in ascending order. Visits to the same node after the same number
+    of hops are merged.
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
     if _is_compiled(backend, transitions.first.device):
-        return _compiled(nodes, position, transitions, settings, seed)
+        return walk_compiled(nodes, position, transitions, settings, seed)
     uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
     parts = [nodes[begin : begin + rows] for begin in range(0, max(len(nodes), 1), rows)]
@@ -154,12 +140,14 @@ def _is_compiled(backend: str, device: torch.device) -> bool:
 
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
-def _compiled(
-    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int
+def walk_compiled(
+    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    from pyg_topomask.machine.walk import walk as compiled_walk
-
-    return compiled_walk(nodes, position, transitions, settings, seed)
+    r"""Samples walks as :func:`walks_from` by machine code. Without :obj:`merge`, returns every visit."""
+    compiled, sampler = kernel('walk', transitions.first.device), SAMPLERS[settings.sampler]
+    tables = transitions.first, transitions.edges, as_factor(transitions.edges), transitions.cumulative
+    given = nodes, position, tables, settings.num_walks, settings.survival, seed_offset(seed)
+    return compiled(*given, sampler.antithetic, sampler.coupled, sampler.repelling, settings.importance, merge)
 
 
 def walk(
@@ -167,12 +155,6 @@ def walk(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Samples walks with the given random numbers, see :func:`sample_walks`. Returns every visit in the order of the walks:
     start, visited node, hops so far, and load divided by the number of walks.
-
-    Args:
-        transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): The settings of the walks.
-        uniform (callable): The source of random numbers.
-        nodes (range): The start nodes.
     """
     sampler, survival, num_walks = SAMPLERS[settings.sampler](), settings.survival, settings.num_walks
     device, index = transitions.first.device, transitions.first.dtype

@@ -4,7 +4,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
 from oracles import as_numpy, edge_weights, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
@@ -16,7 +16,7 @@ from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
 
 
 @pytest.mark.parametrize('normalization', ['sym', 'rw', None])
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_normalization(name: str, normalization: str | None) -> None:
     data = GRAPHS[name]()
     edges, weight, num_nodes, _ = as_numpy(data)
@@ -37,7 +37,7 @@ def test_unknown_normalization_lists_the_known_ones() -> None:
         Graph(ring(3), 3).normalized_weight('unknown')
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_graph_of_data(name: str) -> None:
     data = GRAPHS[name]()
     edges, weight, num_nodes, _ = as_numpy(data)
@@ -137,7 +137,7 @@ def test_states_are_prepared_once_for_each_setting() -> None:
         calls.append(1)
         return len(calls)
 
-    assert [graph.prepared(name, prepare) for name in ('a', 'a', 'b', 'a')] == [1, 1, 2, 1]
+    assert [graph.cached(name, prepare) for name in ('a', 'a', 'b', 'a')] == [1, 1, 2, 1]
 
 
 def test_representation_tells_the_sizes() -> None:
@@ -179,7 +179,7 @@ def test_layers_take_adj_t(layout: torch.layout) -> None:
 def test_a_graph_moves_with_its_data_and_without_what_is_prepared() -> None:
     data = Batch.from_data_list(uneven_graphs())
     graph = Graph.from_data(data)
-    graph.prepared('mark', lambda: 1)
+    graph.cached('mark', lambda: 1)
     assert graph.to('cpu') is graph
     with mock.patch.object(Graph, 'device', torch.device('meta')):  # as if it were elsewhere
         moved = graph.to('cpu')
@@ -187,7 +187,7 @@ def test_a_graph_moves_with_its_data_and_without_what_is_prepared() -> None:
     assert moved.data is not data
     assert torch.equal(moved.fingerprint, graph.fingerprint)
     assert torch.equal(moved.batch, graph.batch)
-    assert moved.prepared('mark', lambda: 2) == 2
+    assert moved.cached('mark', lambda: 2) == 2
 
 
 @pytest.mark.parametrize('batch', [[0, 0, 0, 0], [0, 0, 1, 2]])

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph
+from grids import covering
 from oracles import power_series, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -73,7 +74,7 @@ class TestAsLinearOperator(LinearOperatorTestCase, TestCase):
 
     def evaluate_linear_op(self, linear_op: Any) -> Tensor:
         eye = torch.eye(6).unsqueeze(1).expand(-1, 3, -1)
-        return linear_op._structure.apply(linear_op._tensors, eye).permute(1, 0, 2)
+        return linear_op._operator.apply(eye).permute(1, 0, 2)
 
 
 class TestAsRectangle(RectangularLinearOperatorTestCase, TestCase):
@@ -86,7 +87,7 @@ class TestAsRectangle(RectangularLinearOperatorTestCase, TestCase):
 
     def evaluate_linear_op(self, linear_op: Any) -> Tensor:
         eye = torch.eye(6).unsqueeze(1)
-        return linear_op._structure.apply(linear_op._tensors, eye).permute(1, 0, 2)[0][NODES][:, 1:4]
+        return linear_op._operator.apply(eye).permute(1, 0, 2)[0][NODES][:, 1:4]
 
 
 @pytest.mark.parametrize('heads', [1, 3])
@@ -107,8 +108,7 @@ def test_a_row_takes_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [x.size(2) for x in calls] == [1]
 
 
-@pytest.mark.parametrize('heads', [1, 2])
-@pytest.mark.parametrize('name', MASKS)
+@pytest.mark.parametrize(('name', 'heads'), covering(MASKS, [1, 2]))
 def test_masks_solve_transpose_and_have_diagonals(name: str, heads: int) -> None:
     operator = MASKS[name](heads).double()(weighted_graph())
     matrix, dense = operator.to_linear_operator(), operator.to_dense()
@@ -199,7 +199,8 @@ def test_no_covariances(mask: Mask, data: Any, given: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ('library', 'module'), [('linear_operator', 'linear_operator'), ('gpytorch', 'kernels'), ('sklearn', 'kernels')]
+    ('library', 'module'),
+    [('linear_operator', 'operators.linear_operator'), ('gpytorch', 'apps.kernels'), ('sklearn', 'apps.kernels')],
 )
 def test_missing_library_names_the_extra(library: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)

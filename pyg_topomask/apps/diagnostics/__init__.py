@@ -6,7 +6,7 @@ range, or a mask or layer is of another kind. What compares a :class:`~pyg_topom
 rejects masks that count visits (:obj:`importance=False`), because these do not estimate a function of :math:`\mathbf{W}`.
 """
 
-from pyg_topomask.apps.diagnostics.attention import (
+from pyg_topomask.apps.diagnostics.attention_statistics import (
     attention_degrees,
     cumulative_attention,
     cumulative_full_attention,

@@ -68,7 +68,7 @@ def _product(rows: Any, matrix: csr_matrix) -> Any:
 @torch.no_grad()
 def estimated_rows(mask: GRFMask, graph: Graph, nodes: Tensor, generator: torch.Generator | None = None) -> list[csr_matrix]:
     r"""Returns rows of the mask, :obj:`[n, N]` in float64 for each head. A generator draws walks anew."""
-    state, chosen = mask.prepared(graph, generator), nodes.cpu().numpy()
+    state, chosen = graph.state(mask, generator), nodes.cpu().numpy()
 
     def features(walks: WalkFeatures, f: Tensor) -> csr_matrix:
         return csr_matrix(walks.pattern.to_scipy(walks.values(f.unsqueeze(0))[0].double()))

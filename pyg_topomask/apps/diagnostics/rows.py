@@ -13,8 +13,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.nn.input_checks import check_features
-from pyg_topomask.nn.input_graph import as_graph
+from pyg_topomask.nn.inputs import as_graph, check_features
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops.normalize import inverse_weight
 from pyg_topomask.ops.scaling import balanced

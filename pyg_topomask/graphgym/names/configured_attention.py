@@ -12,7 +12,7 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES, option_value
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
-from pyg_topomask.nn.input_checks import check_heads
+from pyg_topomask.nn.inputs import check_heads
 
 #: Models of this package, of GraphGPS and of Exphormer that read an attention from :obj:`gt.layer_type`.
 GPS_MODELS = ('TopoGPSModel', 'GPSModel', 'MultiModel', 'SingleModel')

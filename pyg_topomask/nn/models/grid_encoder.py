@@ -18,7 +18,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.grid_edges import grid_edges
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.input_checks import check_heads, check_mask
+from pyg_topomask.nn.inputs import check_heads, check_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, check_whole
@@ -165,7 +165,7 @@ class GridAttention(torch.nn.Module):
             return out.view_as(v)
         mask = self.mask(graph(1))
         q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
-        if dense or images == 0 or mask.product.cost >= nodes**2:
+        if dense or images == 0 or mask.cost >= nodes**2:
             return dense_linear_attention(q, k, v, mask)
         return torch.stack([masked_linear_attention(*image, mask) for image in zip(q, k, v, strict=True)])
 

@@ -11,10 +11,9 @@ from torch_geometric.utils import scatter
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.grf_attention import GRFAttention
-from pyg_topomask.nn.input_checks import check_dtype, check_input_channels
-from pyg_topomask.nn.input_graph import compiled_if_prepared
+from pyg_topomask.nn.inputs import check_dtype, check_input_channels, compiled_if_prepared
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.nn.named_attention import GRFAttention
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.utils.checks import check_above_zero, check_choice, check_shape, check_size, check_whole
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped

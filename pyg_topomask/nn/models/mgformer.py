@@ -17,7 +17,7 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.packing import PackingMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
-from pyg_topomask.nn.input_checks import check_heads, check_mask
+from pyg_topomask.nn.inputs import check_heads, check_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.utils.checks import MAX_NODES, check_nodes, check_probability, check_size, check_whole, is_whole
@@ -136,7 +136,7 @@ class MGFormer(torch.nn.Module):
         if graph.num_nodes != self.num_users + self.num_items:
             raise ArgumentError('graph', f'{graph.num_nodes} nodes', f'{self.num_users} users and then {self.num_items} items')
         if not torch.compiler.is_compiling():
-            graph.prepared(('interactions', self.num_users), partial(_check_interactions, graph, self.num_users))
+            graph.cached(('interactions', self.num_users), partial(_check_interactions, graph, self.num_users))
         if nodes is not None:
             check_nodes(graph.num_nodes, nodes=nodes)
         x: Tensor = self.embedding
@@ -200,7 +200,7 @@ class _KernelAttention(torch.nn.Module):
     def forward(self, x: Tensor, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         mask = self.mask(graph)
         # With other masks, some rows cost as much as all rows.
-        low_rank = mask.low_rank is not None and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
+        low_rank = mask.is_low_rank and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
         rows = nodes if low_rank else None
         queries = x if rows is None else x.index_select(0, rows)
         q, k, v = (projected.unflatten(1, (self.heads, -1)) for projected in (self.lin_q(queries), self.lin_k(x), x))

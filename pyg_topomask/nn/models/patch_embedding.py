@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.nn.input_checks import check_dtype
+from pyg_topomask.nn.inputs import check_dtype
 from pyg_topomask.utils.checks import check_size, is_whole
 
 

@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import by_width
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.ops.topk.select import select_top
 
 
@@ -17,17 +17,14 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
     graph does not pad small ones.
 
     Args:
-        q (torch.Tensor): Queries, :obj:`[H, N, d]`.
-        k (torch.Tensor): Keys, :obj:`[H, N, d]`.
-        first (torch.Tensor): The first node of each graph to search, :obj:`[G]`, on the CPU.
-        count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`, on the CPU.
+        q, k (torch.Tensor): Queries and keys, :obj:`[H, N, d]`.
+        first, count (torch.Tensor): The first node of each graph to search, and the number of its nodes, at least 1,
+            :obj:`[G]`, on the CPU.
         memory (int): Bytes of scores in memory at a time, without Numba.
         best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """
-    if uses_numba(q.device):
-        from pyg_topomask.machine.topk import search as compiled_search
-
-        compiled_search(q, k, first, count, best)
+    if compiled := kernel('search', q.device):
+        compiled(q, k, first, count, best)
         return
     heads, num_nodes, _ = q.shape
     cells = max(1, memory // q.element_size())

@@ -2,8 +2,8 @@ r"""Search by a k-d tree, on the CPU, in float64."""
 
 from __future__ import annotations
 
+import scipy
 import torch
-from scipy.spatial import cKDTree
 from torch import Tensor
 
 from pyg_topomask.ops.topk.rank import EXTRA
@@ -27,7 +27,7 @@ def search_graph(q: Tensor, k: Tensor, memory: int, best: Tensor) -> None:
     # Queries as long as the keys: distances to them differ as much as they can.
     scaled = torch.nn.functional.normalize(query, eps=torch.finfo(query.dtype).tiny) * radius
     scaled = torch.cat([scaled, scaled.new_zeros(len(scaled), 1)], dim=1)
-    tree = cKDTree(torch.cat([key, (radius**2 - square).clamp(min=0).sqrt()], dim=1).numpy())
+    tree = scipy.spatial.cKDTree(torch.cat([key, (radius**2 - square).clamp(min=0).sqrt()], dim=1).numpy())
     wanted = range(1, min(num + EXTRA * ranked, len(key)) + 1)
     position = torch.from_numpy(tree.query(scaled.numpy(), wanted, workers=torch.get_num_threads())[1])
     best.copy_(_rank(query, key, position, num, error, memory) if ranked else position)

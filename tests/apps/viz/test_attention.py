@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_topomask.apps.diagnostics.attention import attention_degrees
-from pyg_topomask.apps.viz.attention import (
+from pyg_topomask.apps.diagnostics.attention_statistics import attention_degrees
+from pyg_topomask.apps.viz.attention_plots import (
     plot_attention_degrees,
     plot_attention_graphs,
     plot_cumulative_attention,
@@ -122,12 +122,10 @@ def test_curves_have_the_mean_and_the_deviation_of_the_heads(plot: Any) -> None:
         ('attention', lambda: plot_attention_graphs([], POS)),
         ('attention', lambda: plot_attention_graphs([(PAIRS, ALPHA[:, 0])], POS)),
         ('pos', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS[0])),
-        ('pos', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS[:, :0])),
         ('pos', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS.tolist())),
         ('pos', lambda: plot_attention_graphs([(PAIRS, ALPHA)], torch.full((len(POS), 3), torch.nan))),
         ('edge_index', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS[:2])),
         ('edge_index', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS, torch.tensor([[0], [len(POS)]]))),
-        ('edge_index', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS, torch.tensor([[0], [-1]]))),
         ('max_edges', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS, max_edges=0)),
         ('degrees', lambda: plot_attention_degrees([])),
         ('degrees', lambda: plot_attention_degrees([torch.zeros(3)])),

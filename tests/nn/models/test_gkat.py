@@ -106,7 +106,7 @@ def test_layers_share_one_ensemble_of_walks() -> None:
     data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3)
     graph = Graph.from_data(data)
     model(data.x, data.edge_index, graph=graph)
-    states = [layer.mask.prepared(graph) for layer in model.layers]
+    states = [graph.state(layer.mask) for layer in model.layers]
     assert states[0] is states[1]
 
 
@@ -198,21 +198,21 @@ def test_walks_of_each_layer_follow_its_attention() -> None:
     model.resample(data.x, graph, torch.Generator().manual_seed(0))
     assert model.training
     assert torch.equal(means, model.norm.module.running_mean)
-    states = [layer.mask.prepared(graph) for layer in model.layers]
+    states = [graph.state(layer.mask) for layer in model.layers]
     assert states[0] is not states[1]
     layer_graph, generator = Graph.from_data(data), torch.Generator().manual_seed(0)
     x = model.eval().norm(data.x)
     layer: RWGNKAttention
     for layer, state in zip(model.layers, states, strict=True):
         layer.resample(x, layer_graph, generator)
-        assert torch.equal(layer.mask.prepared(layer_graph).query.load, state.query.load)
+        assert torch.equal(layer_graph.state(layer.mask).query.load, state.query.load)
         x = torch.nn.functional.elu(layer(x, graph=layer_graph))
     with torch.no_grad():
         for changed in model.layers:
             changed.lin_q.weight.mul_(-3.0)
     later = Graph.from_data(data)
     model.resample(data.x, later, torch.Generator().manual_seed(0))
-    assert not torch.equal(model.layers[0].mask.prepared(later).query.load, states[0].query.load)
+    assert not torch.equal(later.state(model.layers[0].mask).query.load, states[0].query.load)
     with pytest.raises(ValueError, match=r'^dynamic: got False'):
         GKAT(5, 4, 3).resample(data.x, Graph.from_data(data))
 
@@ -254,9 +254,6 @@ def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
     [
         ('heads', {'heads': ()}),
         ('heads', {'heads': (0, 1)}),
-        ('heads', {'heads': 4}),
-        ('heads', {'heads': (2.0, 1)}),
-        ('heads', {'heads': '81'}),
         ('heads', {'heads': (2, 2), 'readout': None, 'project': False}),
         ('hidden_channels', {'hidden_channels': 0}),
         ('readout', {'readout': 'unknown'}),
@@ -266,24 +263,11 @@ def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
         ('num_features', {'num_features': 4, 'feature_map': 'relu'}),
         ('feature_map', {'feature_map': 'unknown'}),
         ('dropout', {'dropout': -0.1}),
-        ('lam', {'lam': -1.0}),
-        ('sampler', {'sampler': 'unknown'}),
-        ('transition', {'transition': 'unknown'}),
-        ('walk_length', {'walk_length': 'unknown'}),
-        ('resample', {'resample': 'unknown'}),
     ],
 )
 def test_bad_arguments_are_named(name: str, settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):
         GKAT(**{'in_channels': 5, 'hidden_channels': 4, 'out_channels': 3} | settings)
-
-
-@pytest.mark.parametrize('explicit', [False, True])
-def test_nan_stays_in_its_graph(explicit: bool) -> None:
-    graphs = with_features(uneven_graphs(), 5)
-    graphs[2].x = torch.full_like(graphs[2].x, float('nan'))
-    out = run(GKAT(5, 4, 3, (2, 1), explicit=explicit), Batch.from_data_list(graphs))
-    assert out.isfinite().all(dim=1).tolist() == [True, True, False, True]
 
 
 def test_input_channels_are_inferred() -> None:

@@ -1,0 +1,237 @@
+r"""The runner: training, early stopping, checkpoints, resuming, and testing of a recommender."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+import yaml  # type: ignore[import-untyped]
+from torch import Tensor
+from torch_geometric import seed_everything
+
+from pyg_topomask.apps.recommend.evaluation import evaluate, popularity_groups
+from pyg_topomask.apps.recommend.interaction_files import INTERACTION_DATASETS, load_folder, load_interaction_dataset
+from pyg_topomask.apps.recommend.interactions import InteractionDataset
+from pyg_topomask.apps.recommend.options import load_config
+from pyg_topomask.apps.recommend.recommender import Recommender, build_recommender
+from pyg_topomask.apps.runs.checkpoint import set_rng_state
+from pyg_topomask.apps.runs.devices import connect, find_device, num_processes
+from pyg_topomask.apps.runs.progress import EpochBar
+from pyg_topomask.apps.runs.run import Row, Run
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import check_above_zero, check_choice, check_not_negative, check_whole
+
+#: Options of where to run. A run that replaces or resumes another one may change them.
+FREE_OPTIONS = ('out_dir', 'recommend.device', 'recommend.dir', 'recommend.progress')
+#: The option of how long to run, which only a resumed run may change.
+LENGTH_OPTION = 'recommend.max_epoch'
+
+
+def load_dataset(options: Any) -> InteractionDataset:
+    r"""Loads the data set of the group :obj:`recommend` of the options. Raises a :class:`ValueError` if the folder or the data
+    set is missing, or an option is out of its range.
+    """
+    check_choice([*INTERACTION_DATASETS, 'files'], **{'recommend.dataset': options.dataset})
+    if not options.dir or not Path(options.dir).is_dir():
+        raise ArgumentError('recommend.dir', repr(options.dir), 'the folder of the interaction files')
+    if options.dataset == 'files' and not options.files.train:
+        raise ArgumentError('recommend.files.train', 'no file', 'a list of names in recommend.dir')
+    try:
+        if options.dataset != 'files':
+            return load_interaction_dataset(options.dataset, options.dir, options.val_ratio, options.split_seed)
+        return load_folder(options.dir, options.files, options.val_ratio, options.split_seed)
+    except ArgumentError as error:
+        if error.argument != 'val_ratio, test_ratio':
+            raise
+        accepted = 'numbers from 0 to below 1, or below 0.9 without files of test interactions'
+        raise ArgumentError('recommend.val_ratio', options.val_ratio, accepted) from None
+
+
+class Training:
+    r"""The training of one model with one seed. It can stop after any epoch and resume.
+
+    Args:
+        config (CfgNode): The options, see :func:`~pyg_topomask.apps.recommend.options.default_config`.
+        dataset (InteractionDataset): The data set.
+        run_dir (Path): The folder to write to.
+        build (callable, optional): Creates the :class:`~pyg_topomask.apps.recommend.Recommender` from the data set and the
+            group :obj:`recommend` of the options. The option :obj:`model` names the group of :obj:`lr` and :obj:`weight_decay`.
+            (default: :func:`~pyg_topomask.apps.recommend.recommender.build_recommender`)
+
+    Raises:
+        ValueError: If an option is out of its range.
+    """
+
+    def __init__(
+        self,
+        config: Any,
+        dataset: InteractionDataset,
+        run_dir: Path,
+        build: Callable[[InteractionDataset, Any], Recommender] = build_recommender,
+    ) -> None:
+        config = config.clone()
+        self.dataset = dataset
+        self.options = options = config.recommend
+        if options.k > dataset.num_items:
+            raise ArgumentError('recommend.k', options.k, f'1 to {dataset.num_items}, the number of items')
+        if dataset.test.size(1) == 0:
+            option, given = ('files.test', options.files.test) if options.dataset == 'files' else ('dir', options.dir)
+            accepted = 'test interactions that neither training nor validation holds'
+            raise ArgumentError(f'recommend.{option}', f'{given!r} with no test interaction left', accepted)
+        metric = f'val_recall@{options.k}'
+        self.record = Run(run_dir, config.dump(), metric, free=FREE_OPTIONS, length=LENGTH_OPTION)
+        self.device = find_device('recommend.device', options.device)
+        seed_everything(config.seed)
+        self.model = build(dataset, options).to(self.device)
+        settings = options[options.model]
+        check_above_zero(**{f'recommend.{options.model}.lr': settings.lr})
+        check_not_negative(**{f'recommend.{options.model}.weight_decay': settings.weight_decay})
+        self.optimizer = torch.optim.Adam(self.model.encoder.parameters(), settings.lr, weight_decay=settings.weight_decay)
+
+    def is_finished(self) -> bool:
+        r"""Returns :obj:`True` after the last epoch, or if the last validations did not improve."""
+        history, best, metric = self.record.history, self.record.best, self.record.metric
+        stale = sum(metric in row and best is not None and row['epoch'] > best['epoch'] for row in history)
+        return bool(len(history) >= self.options.max_epoch or 0 < self.options.patience <= stale)
+
+    def run(self, resume: bool = False) -> Row:
+        r"""Trains to the end, after the last finished epoch if it resumes, and returns the metrics of the best model on the
+        test interactions. Raises a :class:`ValueError` if another process trains in the folder, or the checkpoint has a
+        different configuration or data.
+        """
+        checkpoint = self._load(resume)
+        with self.record.open(checkpoint):
+            if checkpoint is not None:
+                self.optimizer.load_state_dict(checkpoint['optimizer'])
+                set_rng_state(checkpoint['rng'][0])
+            batches = math.ceil(self.dataset.train.size(1) / self.options.batch_size)
+            finished, disable = len(self.record.history), not self.options.progress
+            with EpochBar(self.options.model, self.options.max_epoch, batches, finished, disable) as bar:
+                while not self.is_finished():
+                    self._epoch(bar)
+            self.model.encoder.load_state_dict(self.record.load_best()['model'])
+            parameters = sum(parameter.numel() for parameter in self.model.encoder.parameters())
+            return self.record.finish(self._test(), parameters)
+
+    def _load(self, resume: bool) -> dict[str, Any] | None:
+        r"""Returns the checkpoint to resume from, if it has the same users, items and interactions."""
+        checkpoint = self.record.load(resume, self.options.max_epoch)
+        if checkpoint is not None:
+            last = self.record.last_file
+            load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)
+            if checkpoint['interactions'] != self.dataset.interactions_hash:
+                accepted = f'the interactions that {last} was trained on'
+                raise ArgumentError('recommend.dir', repr(self.options.dir), accepted)
+        return checkpoint
+
+    def _epoch(self, bar: EpochBar) -> None:
+        start = time.perf_counter()
+        epoch = len(self.record.history)
+        row: Row = {'epoch': epoch, 'loss': self._optimize(bar), 'seconds': time.perf_counter() - start}
+        last = epoch + 1 == self.options.max_epoch
+        if self.dataset.val.size(1) and (last or (epoch + 1) % self.options.eval_period == 0):
+            row |= {f'val_{key}': value for key, value in self._evaluate(self.dataset.val, self.dataset.train).items()}
+        self.record.history.append(row)
+        bar.show(row, 'loss', self.record.metric)
+        self.record.save(
+            {'users and items': self.dataset.fingerprint, 'model': self.model.encoder.state_dict()},
+            interactions=self.dataset.interactions_hash,
+            optimizer=self.optimizer.state_dict(),
+        )
+
+    def _optimize(self, bar: EpochBar) -> float:
+        self.model.encoder.train()
+        self.model.start_epoch()
+        total = torch.zeros((), dtype=torch.float64, device=self.device)
+        for users, items in self._batches():
+            self.optimizer.zero_grad()
+            loss = self.model.loss(users, items)
+            loss.backward()
+            self.optimizer.step()
+            total += loss.detach() * len(users)
+            bar.update()
+        mean = float(total) / self.dataset.train.size(1)
+        if not math.isfinite(mean):
+            epoch = len(self.record.history)
+            raise FloatingPointError(f'{self.options.model}: the loss of epoch {epoch} is {mean}; try a lower lr')
+        return mean
+
+    def _batches(self) -> Iterator[tuple[Tensor, Tensor]]:
+        order = torch.randperm(self.dataset.train.size(1))
+        for users, items in self.dataset.train[:, order].split(self.options.batch_size, 1):
+            yield users.to(self.device), items.to(self.device)
+
+    def _evaluate(self, targets: Tensor, seen: Tensor, **arguments: Any) -> Row:
+        users, items = self.model.embed()
+        if not (bool(users.isfinite().all()) and bool(items.isfinite().all())):
+            raise FloatingPointError(f'{self.options.model}: the embeddings have NaN or infinite numbers; try a lower lr')
+        return evaluate(users, items, targets.to(self.device), seen.to(self.device), self.options.k, **arguments)
+
+    def _test(self) -> Row:
+        groups, names = popularity_groups(self.dataset.train, self.dataset.num_items)
+        seen = torch.cat([self.dataset.train, self.dataset.val], 1)
+        result = self._evaluate(self.dataset.test, seen, groups=(groups.to(self.device), names))
+        result = {f'test_{key}': value for key, value in result.items()}
+        best = self.record.best or {}
+        return result | {key: value for key, value in best.items() if key.startswith('val_')}
+
+
+def load_weights(
+    encoder: torch.nn.Module, checkpoint: dict[str, Any], path: Path, dataset: InteractionDataset, folder: str
+) -> None:
+    r"""Loads the weights of the checkpoint at a path into an encoder. Raises a :class:`ValueError` if they belong to users or
+    items other than those of the data set in a folder.
+    """
+    if checkpoint['users and items'] != dataset.fingerprint:
+        trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
+        accepted = f'the users and items that {path} was trained on, those of {trained!r}'
+        raise ArgumentError('recommend.dir', f'{folder!r} with {dataset}', accepted)
+    encoder.load_state_dict(checkpoint['model'])
+
+
+def train(
+    cfg_file: str | Path,
+    options: Sequence[str] = (),
+    resume: bool = False,
+    repeat: int = 1,
+    out: str | Path | None = None,
+) -> list[Row]:
+    r"""Trains the model that a YAML describes, and prints its test metrics. The arguments, errors and results are those of
+    :func:`pyg_topomask.apps.train.train`, for one process.
+
+    Each seed writes to :obj:`<out>/<name of the YAML>/<model>/<seed>`: the configuration (:obj:`config.yaml`), one row of
+    metrics per epoch (:obj:`metrics.csv`), the metrics of the best epoch's model on the test interactions
+    (:obj:`result.json`, :obj:`null` for groups of items without test interactions), and checkpoints of the last and the best
+    epoch. A run resumes only on the same interactions.
+    """
+    check_whole(1, 2**32, repeat=repeat)
+    connect()
+    if num_processes() > 1:
+        raise ArgumentError('torchrun', f'{num_processes()} processes', 'one: each batch needs all embeddings')
+    config = load_config(cfg_file, options)
+    check_whole(0, 2**32 - repeat, seed=config.seed)  # the seeds that follow fit, too
+    k = config.recommend.k
+    dataset = load_dataset(config.recommend)
+    print(dataset)
+    for note in dataset.notes:
+        print(f'note: {note}')
+    folder = Path(config.out_dir if out is None else out) / Path(cfg_file).stem / config.recommend.model
+    rows: list[Row] = []
+    for seed in range(config.seed, config.seed + repeat):
+        config.seed = seed
+        row = Training(config, dataset, folder / str(seed)).run(resume)
+        rows.append(row)
+        print(f'seed {seed}: {_summary([row], k)} (best of {row["epochs"]} epochs: {row["best_epoch"]})')
+    print(f'test {_summary(rows, k)}', flush=True)
+    return rows
+
+
+def _summary(rows: Sequence[Row], k: int) -> str:
+    return ' '.join(
+        f'{label}@{k} {statistics.mean(row[f"test_{label.lower()}@{k}"] for row in rows):.4f}' for label in ('Recall', 'NDCG')
+    )

@@ -1,0 +1,231 @@
+r"""The standalone runner, which trains the model of a YAML with PyTorch Lightning."""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import warnings
+from collections.abc import Sequence
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch_geometric import seed_everything
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.imports import pl
+
+from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.runs.devices import connect, find_device, main_first, num_processes, rank
+from pyg_topomask.apps.runs.progress import EpochBar
+from pyg_topomask.apps.runs.run import Row, Run
+from pyg_topomask.apps.train.first_step import try_first_step
+from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
+from pyg_topomask.apps.train.module import RunModule, modules_with_random_features
+from pyg_topomask.apps.train.option_checks import check_options, warn_of_unread_options
+from pyg_topomask.distributed import convert_norms
+from pyg_topomask.distributed.communication import processes
+from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
+from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.data.shards import shard_loaders
+from pyg_topomask.utils.checks import check_whole
+
+#: The files of GraphGym's loggers in the folder of a run.
+LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
+
+
+def _check_devices() -> None:
+    processes = num_processes()
+    if cfg.devices not in (None, 1, processes):
+        raise ArgumentError(
+            'devices',
+            f'{cfg.devices!r} for {processes} process(es)',
+            'the number of processes',
+            f'to change it: torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...',
+        )
+
+
+def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
+    if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
+        known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
+        warn(
+            f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '
+            f'feature maps {known} are, and the mask StochasticRPE'
+        )
+
+
+class _Progress(pl.Callback):  # type: ignore[misc]
+    r"""Shows an :class:`~pyg_topomask.apps.runs.progress.EpochBar` while Lightning trains."""
+
+    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
+        self.bar = EpochBar('train', trainer.max_epochs, trainer.num_training_batches, trainer.current_epoch)
+
+    def on_train_batch_end(self, *args: Any, **kwargs: Any) -> None:
+        self.bar.update()
+
+    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
+        # Lightning calls callbacks before the module at the end of an epoch, so its metrics are known at the next start.
+        self._show(pl_module)
+
+    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
+        self._show(pl_module)
+
+    def _show(self, module: RunModule) -> None:
+        if module.run.history:
+            self.bar.show(module.run.history[-1], 'train_loss', module.run.metric)
+
+    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
+        if stage == 'fit' and hasattr(self, 'bar'):
+            self.bar.close()
+
+
+def _trainer(device: torch.device) -> Any:
+    local = int(os.environ['LOCAL_WORLD_SIZE']) if num_processes() > 1 else 1
+    return pl.Trainer(
+        accelerator=device.type,
+        devices=local,
+        num_nodes=num_processes() // local,
+        # Some local layers have parameters that the last layer does not use.
+        strategy='ddp_find_unused_parameters_true' if num_processes() > 1 else 'auto',
+        use_distributed_sampler=False,
+        max_epochs=cfg.optim.max_epoch,
+        gradient_clip_val=cfg.optim.clip_grad_norm_value if cfg.optim.clip_grad_norm else None,
+        accumulate_grad_batches=cfg.optim.batch_accumulation,
+        num_sanity_val_steps=0,
+        callbacks=[_Progress()] if cfg.topomask.progress else [],
+        # The module and its loaders handle these, and the distribution of samples.
+        logger=False,
+        enable_checkpointing=False,
+        enable_model_summary=False,
+        enable_progress_bar=False,
+    )
+
+
+def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
+    progress = trainer.fit_loop.epoch_progress.current
+    progress.processed = progress.completed = len(module.run.history)
+    handler = signal.getsignal(signal.SIGINT)
+    try:
+        trainer.fit(module, loaders[0], loaders[1:])
+    except SystemExit:
+        # Lightning ends like this after Ctrl-C.
+        if not trainer.interrupted:
+            raise
+    finally:
+        # Lightning leaves the signal ignored.
+        signal.signal(signal.SIGINT, handler)
+    if trainer.interrupted:
+        raise KeyboardInterrupt
+
+
+def _train_seed(run_dir: Path, resume: bool) -> Row:
+    device = find_device('accelerator', cfg.accelerator)
+    _check_devices()
+    # The configuration before the loader adds values that depend on the data.
+    metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
+    run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LENGTH_OPTION, LOGS)
+    check_options()
+    checkpoint = run.load(resume, cfg.optim.max_epoch)
+    warn_of_unread_options()
+    cfg.run_dir = str(run_dir)
+    if rank() > 0:
+        cfg.topomask.progress = cfg.tensorboard_each_run = False
+    if cfg.num_threads < torch.get_num_threads():
+        torch.set_num_threads(cfg.num_threads)
+
+    seed_everything(cfg.seed)
+    with main_first():
+        loaders = create_loaders()
+    check_metric_best()
+    trainer = _trainer(device)
+    module = RunModule()
+    if cfg.topomask.shard == 'graph':
+        graph, loaders = shard_loaders(loaders)
+        module.model = convert_norms(module.model, graph)
+    _warn_if_nothing_is_redrawn(module)
+    try_first_step(module.model, loaders, trainer.strategy.root_device)  # a failure here does not change an earlier run
+    with run.open(checkpoint):
+        if rank() == 0:
+            for split in SPLITS:
+                truncate_stats(run_dir / split / 'stats.json', len(run.history))
+        module.record_in(run, checkpoint)
+        if len(run.history) < cfg.optim.max_epoch:
+            _fit(trainer, module, loaders)
+        module.model.load_state_dict(run.load_best()['model'])
+        trainer.validate(module, loaders[1:], verbose=False)
+        metrics = module.finish_meters()
+        run.finish(metrics, cfg.params)
+    return metrics
+
+
+def train(
+    cfg_file: str | Path,
+    options: Sequence[str] = (),
+    resume: bool = False,
+    repeat: int = 1,
+    out: str | Path | None = None,
+) -> list[Row]:
+    r"""Trains the model of a YAML, and evaluates the model of the epoch with the best validation metric.
+
+    Each seed writes to :obj:`<out>/<name of the YAML>/<seed>`: the full configuration (:obj:`config.yaml`), one row of metrics
+    per epoch (:obj:`metrics.csv`), the metrics of the best model (:obj:`result.json`), GraphGym's :obj:`stats.json` for each
+    split, a TensorBoard log with :obj:`tensorboard_each_run`, and checkpoints of the last and the best epoch. It replaces an
+    earlier run in this folder, unless it resumes the run. A process may be killed at any moment. Files are written atomically,
+    and the resumed run gives the same result as an uninterrupted one.
+
+    The processes of :obj:`torchrun --nproc-per-node 2 -m pyg_topomask train ...` train together, with
+    :class:`torch.nn.parallel.DistributedDataParallel` and a shared output folder. They share each batch, so that
+    :obj:`train.batch_size` and the results of training do not depend on their number. The exceptions are computations on a
+    process's share of the batch: batch normalization, :obj:`weighted_cross_entropy`, dropout, and walks and keys sampled in the
+    forward pass, for which each process has a different seed. A run may resume with a different number of processes. With
+    :obj:`topomask.shard: graph`, the processes divide the nodes of a single graph among them, and training is the same as in
+    one process, except for dropout. Training on subgraphs of :obj:`train.sampler` works only with one process.
+
+    Args:
+        cfg_file (str or Path): The YAML.
+        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
+        resume (bool, optional): Whether to continue after the last finished epoch, like :obj:`train.auto_resume`.
+            (default: :obj:`False`)
+        repeat (int, optional): Number of runs, with seeds :obj:`cfg.seed`, :obj:`cfg.seed + 1` and so on.
+            (default: :obj:`1`)
+        out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
+
+    Raises:
+        ValueError: If an option is unknown, out of its range or does not fit the data, a checkpoint belongs to another
+            configuration, another process trains in the folder, or the processes cannot share the data.
+        FloatingPointError: If the training loss becomes NaN or infinite.
+
+    Returns:
+        One dictionary for each seed with the metrics of the best model, such as :obj:`test_accuracy`.
+    """
+    check_whole(1, 2**32, repeat=repeat)
+    for name in ('lightning.pytorch', 'pytorch_lightning'):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    connect()
+    results = []
+    for index in range(repeat):
+        load_config(cfg_file, options)
+        check_whole(0, 2**32 - repeat, seed=cfg.seed)  # the seeds that follow fit, too
+        cfg.seed += index
+        run_dir = Path(cfg.out_dir if out is None else out) / run_name(cfg_file) / str(cfg.seed)
+        with warnings.catch_warnings():
+            warnings.filterwarnings('ignore', message='.*does not have many workers.*')
+            warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
+            with processes().reporting() if cfg.topomask.shard == 'graph' else nullcontext():
+                results.append(_train_seed(run_dir, resume or cfg.train.auto_resume))
+        if rank() == 0:
+            print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
+    if rank() == 0:
+        _print_means(results)
+    return results
+
+
+def _print_means(results: list[Row]) -> None:
+    metric = metric_best()
+    for split, label in (('val', 'validation'), ('test', 'test')):
+        values = [row[f'{split}_{metric}'] for row in results if f'{split}_{metric}' in row]
+        if values:
+            print(f'{label} {metric} {sum(values) / len(values):.4f}', flush=True)

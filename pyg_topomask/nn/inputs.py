@@ -1,0 +1,158 @@
+r"""What attention layers are given: sizes, features, a mask and a graph."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks import Mask
+from pyg_topomask.utils.checks import MAX_SIZE, check_size, is_whole
+
+T = TypeVar('T')
+
+
+def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
+    r"""Returns the number of output channels, by default :obj:`channels`, and checks both.
+
+    Args:
+        channels (int): Size of each input sample, or :obj:`-1` for a lazy one.
+        out_channels (int, optional): Size of each output sample.
+        heads (int): The number of heads.
+        divide (bool): Whether the heads divide the output channels among them. (default: :obj:`True`)
+    """
+    out_channels = channels if out_channels is None else out_channels
+    if channels == -1 and out_channels == -1:
+        raise ArgumentError('out_channels', 'None for channels=-1', 'a number of output channels')
+    check_input_channels(channels, 'channels')
+    check_size(out_channels=out_channels, heads=heads)
+    if divide:
+        check_heads(heads, out_channels)
+    return out_channels
+
+
+def check_input_channels(channels: int, argument: str = 'in_channels') -> None:
+    r"""Raises an error unless a number of channels is from 1, or -1 for a lazy one."""
+    if not is_whole(channels, -1) or channels == 0 or channels > MAX_SIZE:
+        accepted = f'whole numbers from 1 to {MAX_SIZE}, and -1 for those of the first input'
+        raise ArgumentError(argument, repr(channels), accepted)
+
+
+def check_heads(heads: int, channels: int) -> None:
+    r"""Raises an error unless the number of heads divides the channels."""
+    check_size(heads=heads)
+    if channels % heads != 0:
+        raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
+
+
+def check_mask(mask: Mask, heads: int) -> None:
+    r"""Raises an error unless the mask has :obj:`heads` heads, or one head that all share."""
+    if not isinstance(mask, Mask):
+        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})')
+    if mask.heads not in (1, heads):
+        raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
+
+
+def with_mask(mask: type[Mask], heads: int, options: dict[str, Any], **decided: Any) -> dict[str, Any]:
+    r"""Returns the options of a layer, with a mask created from the options of the mask.
+
+    Args:
+        mask (type): The class of the mask.
+        heads (int): The number of heads.
+        options (dict): The options of the mask and of the layer.
+        **decided (optional): Options of the mask that the layer fixes.
+    """
+    names = inspect.signature(mask).parameters
+    of_mask = {name: options[name] for name in options if name in names}
+    of_layer = {name: options[name] for name in options if name not in names}
+    return {'mask': mask(heads, **decided, **of_mask), **of_layer}
+
+
+def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
+    r"""Raises an error unless the inputs have the data type of the parameters, or under autocast any floating point type."""
+    for name, value in given.items():
+        if not _fits(value, dtype):
+            raise ArgumentError(name, value.dtype, f'{dtype}, the data type of the parameters')
+
+
+def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
+    r"""Raises an error unless node features have :obj:`channels` channels (:obj:`-1` for any number) and the data type of the
+    parameters, see :func:`check_dtype`.
+    """
+    if not isinstance(x, Tensor):
+        raise ArgumentError('x', type(x).__name__, 'the features of the nodes, a tensor [N, channels]')
+    if x.dim() != 2 or channels not in (-1, x.size(1)) or not _fits(x, dtype):
+        size = 'channels' if channels == -1 else channels
+        accepted = f'[N, {size}] of {dtype}, the data type of the parameters'
+        raise ArgumentError('x', f'shape {tuple(x.shape)} of {x.dtype}', accepted)
+
+
+def _fits(x: Tensor, dtype: torch.dtype) -> bool:
+    return x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
+
+
+def as_graph(
+    x: Tensor,
+    edge_index: Adj | None = None,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    graph: Graph | Data | None = None,
+) -> Graph:
+    r"""Returns the graph of a layer's forward pass. If :obj:`graph` is given, checks that it fits the node features, and that
+    each other argument agrees with it or is :obj:`None`.
+    """
+    if graph is None:
+        return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
+    graph = Graph.of(graph)
+    accepted = 'graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
+    if batch is not None and batch is not graph.batch and not _equal(batch, graph.segments.index):
+        given = f'another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs'
+        raise ArgumentError('batch', given, f'that of graph, or {accepted}')
+    # Tensors of the graph's data are the same objects. torch.compile compares only identities.
+    if not torch.compiler.is_compiling():
+        if edge_index is not None and edge_index is not graph.edge_index:
+            sparse = is_sparse(edge_index)
+            if not (graph.has_edges_of(edge_index) if sparse else _equal(edge_index, graph.edge_index)):
+                other = 'other edges or weights' if sparse else 'other edges'
+                raise ArgumentError(
+                    'edge_index', f'{other} than those of graph, which has {graph.num_edges}', 'these, and None'
+                )
+        if edge_weight is not None and edge_weight is not graph.edge_weight:
+            if not _equal(edge_weight, graph.weight):
+                raise ArgumentError('edge_weight', 'other weights than those of graph', f'these, and None, or {accepted}')
+            if edge_weight.requires_grad:
+                given = 'a learned tensor that is not that of graph'
+                raise ArgumentError('edge_weight', given, f'these, and None, or {accepted}')
+    if x.size(0) != graph.num_nodes:
+        raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]')
+    return graph
+
+
+def _equal(first: Any, second: Tensor) -> bool:
+    return isinstance(first, Tensor) and first.shape == second.shape and bool((first == second).all())
+
+
+def compiled_if_prepared(
+    function: Callable[..., T], graph: Graph | Data | None = None, mask: Mask | None = None
+) -> Callable[..., T]:
+    r"""Returns the function. Under ``torch.compile``, it runs eagerly if it checks a new graph or prepares the mask, so that it
+    breaks what is compiled only once.
+    """
+    if not torch.compiler.is_dynamo_compiling():
+        return function
+    held = isinstance(graph, Graph) and (mask is None or graph.has_state(mask))
+    return function if held else partial(_eagerly, function)
+
+
+@torch.compiler.disable
+def _eagerly(function: Callable[..., T], *arguments: Any) -> T:
+    return function(*arguments)

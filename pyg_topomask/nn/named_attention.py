@@ -1,0 +1,129 @@
+r"""Linear attention layers that create their mask and are named after it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.masks import GRFMask, HopMask, SinDegreeMask, ToeplitzMask
+from pyg_topomask.nn.inputs import with_mask
+from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.utils.options import options_of
+
+
+@options_of(GRFMask, MaskedLinearAttention, without=['mask'])
+class GRFAttention(MaskedLinearAttention):
+    r"""Linear attention masked by a learnable function of the weighted adjacency matrix, estimated by random walks, from
+    `"Linear Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Algorithm 1).
+    The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.GRFMask`:
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
+        {\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
+        \hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
+
+    With :obj:`graph=Graph.from_data(data)`, the layer uses the walks stored by
+    :class:`~pyg_topomask.transforms.AddGraphRandomFeatures`. Otherwise, it samples the walks.
+    :class:`~pyg_topomask.masks.GRFMask` lists the options that must agree with those of stored walks.
+
+    Time and memory are :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops, for any number of edges.
+
+    Example:
+        >>> import torch
+        >>> attention = GRFAttention(16, heads=4, num_walks=8)
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    mask: GRFMask
+
+    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+        super().__init__(channels, heads, **with_mask(GRFMask, heads, options))
+
+
+@options_of(HopMask, MaskedLinearAttention, without=['mask'])
+class HopAttention(MaskedLinearAttention):
+    r"""Linear attention to the nodes within :math:`K` edges, weighted by a learned function of the shortest-path distance
+    :math:`d(i, j)`. The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.HopMask`:
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_{d(i, j) \le K} f_{d(i, j)} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \,
+        \mathbf{v}_j} {\sum_{d(i, j) \le K} f_{d(i, j)} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}
+
+    Time and memory are :math:`O(\text{pairs})` for the pairs of nodes within :math:`K` edges, of which there may be
+    :math:`2^{26}`.
+
+    Try the feature map :obj:`"square"` too: it was better than ReLU on two of five tasks, and not distinguishable on three
+    (:obj:`benchmarks/results/accuracy_variants.md`).
+
+    Example:
+        >>> import torch
+        >>> attention = HopAttention(16, heads=4, max_hops=2)
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    mask: HopMask
+
+    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+        super().__init__(channels, heads, **with_mask(HopMask, heads, options))
+
+
+@options_of(SinDegreeMask, MaskedLinearAttention, without=['mask'])
+class SinDegreeAttention(MaskedLinearAttention):
+    r"""Linear attention between all nodes of a graph, weighted by their learned degree centralities, from `"Masked Graph
+    Transformer for Large-Scale Recommendation" <https://doi.org/10.1145/3626772.3657971>`_ (Eq. 12). The layer is
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.SinDegreeMask`:
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
+        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
+        M_{ij} = \sin \left( \tfrac{\pi}{4} (z_i + z_j) \right)
+
+    Time and memory are :math:`O(N)`, twice as much as without the mask.
+
+    Args:
+        feature_map (str or FeatureMap): See :class:`~pyg_topomask.nn.MaskedLinearAttention`; the default is the paper's.
+            (default: :obj:`"simplex"`)
+
+    Example:
+        >>> import torch
+        >>> attention = SinDegreeAttention(16, heads=4)
+        >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 16])
+    """
+
+    mask: SinDegreeMask
+
+    def __init__(self, channels: int, heads: int = 1, *, feature_map: str | FeatureMap = 'simplex', **options: Any) -> None:
+        super().__init__(channels, heads, feature_map=feature_map, **with_mask(SinDegreeMask, heads, options))
+
+
+@options_of(ToeplitzMask, MaskedLinearAttention, without=['mask'])
+class ToeplitzAttention(MaskedLinearAttention):
+    r"""Linear attention between all nodes of a graph, weighted by their relative position on a line or a grid, from `"From
+    block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3.2, Lemma 3.3).
+    The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.ToeplitzMask`:
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
+        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j)
+
+    Time is :math:`O(N \log N)`, and memory is :math:`O(N)`.
+
+    Args:
+        shape_dims (int): The number of dimensions of the grids. With :obj:`1`, nodes are on a line in their order, like the
+            tokens of a sequence. Other grids need :obj:`graph=data` with :obj:`data.grid_shape`. (default: :obj:`1`, and
+            :obj:`2` in a YAML)
+
+    Example:
+        >>> import torch
+        >>> attention = ToeplitzAttention(16, heads=4)
+        >>> attention(torch.randn(5, 16), torch.empty(2, 0, dtype=torch.long), batch=torch.tensor([0, 0, 0, 1, 1])).shape
+        torch.Size([5, 16])
+    """
+
+    mask: ToeplitzMask
+
+    def __init__(self, channels: int, heads: int = 1, shape_dims: int = 1, **options: Any) -> None:
+        super().__init__(channels, heads, **with_mask(ToeplitzMask, heads, options, shape_dims=shape_dims))
