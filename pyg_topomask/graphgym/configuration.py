@@ -2,11 +2,13 @@ r"""The options :obj:`cfg.topomask`, the GraphGPS options of our YAMLs, and load
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import copy
 from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,8 @@ from yacs.config import CfgNode
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
 from pyg_topomask.graphgym.names.encoders import SVD_OPTIONS
-from pyg_topomask.graphgym.names.masks import yaml_overrides
+from pyg_topomask.graphgym.names.lookup import decoded, read_yaml
+from pyg_topomask.graphgym.names.masks import read_tree
 from pyg_topomask.utils.checks import check_file_name
 from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
 
@@ -211,6 +214,36 @@ def _override(key: str, value: str) -> None:
             raise ArgumentError(key, 'an unknown option', whole)
         raise _unknown_option(key)
     cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
+
+
+def yaml_overrides(words: Sequence[str]) -> list[str]:
+    r"""Converts a command line with YAML values of :obj:`topomask.mask`, :obj:`topomask.transforms`, :obj:`topomask.dataset`
+    and :obj:`topomask.model` to the syntax of yacs.
+
+    yacs cannot replace the group :obj:`topomask.mask`, so the mask becomes the option :obj:`topomask.Masked.mask`. The
+    transforms become a Python list, and :obj:`null` becomes :obj:`None`. A value that is not valid YAML raises an error.
+
+    Example:
+        >>> yaml_overrides(['topomask.transforms', '[AddForest, {AddRandomWalkPE: {walk_length: 4}}]'])
+        ['topomask.transforms', "['AddForest', {'AddRandomWalkPE': {'walk_length': 4}}]"]
+        >>> yaml_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
+        ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
+    """
+    # yacs reads null as a string.
+    words = ['None' if word == 'null' else word for word in words]
+    for index, (key, value) in enumerate(pairwise(words)):
+        if key == 'topomask.mask':
+            tree = read_tree(value)
+            # Without quotes, yacs would read it as a Python dictionary.
+            text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
+            words[index : index + 2] = ['topomask.Masked.mask', text]
+        elif key == 'topomask.transforms':
+            entries = read_yaml(key, value, 'lists in YAML, such as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
+            words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
+        elif key in ('topomask.dataset', 'topomask.model'):
+            arguments = read_yaml(key, value, 'arguments in YAML, such as {heads: 2}')
+            words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
+    return words
 
 
 def run_name(cfg_file: str | Path) -> str:
