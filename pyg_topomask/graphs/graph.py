@@ -309,23 +309,30 @@ class Graph:
             generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
                 is not shared. (default: :obj:`None`)
         """
-        check_generator(generator)
-        if mask.fresh and generator is None:
+        if generator is not None:
+            check_generator(generator)
+        elif mask.fresh:
             self.forward_pass.enter(mask)
         return self._state(mask, generator)
 
-    @outside_transforms
     def _state(self, mask: HasState, generator: torch.Generator | None) -> Any:
         if mask.parts:
             return [self._state(part, generator) for part in mask.parts]
         learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        if generator is not None or learned:
+            return self._prepared(mask, generator)
+        if mask.fresh:
+            return self.forward_pass.state(mask.settings(), partial(self._prepared, mask))
+        key = mask.settings()
+        if key not in self._states:
+            self._states[key] = self._prepared(mask)
+        return self._states[key]
+
+    @outside_transforms
+    def _prepared(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
         # A state may outlive the call. A state created in inference mode could not be used for training later.
         with torch.inference_mode(False):
-            if generator is not None or learned:
-                return self._prepare(mask, generator)
-            if mask.fresh:
-                return self.forward_pass.state(mask.settings(), partial(self._prepare, mask))
-            return self.cached(mask.settings(), partial(self._prepare, mask))
+            return self._prepare(mask, generator)
 
     def _prepare(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
         return mask.prepare(self) if generator is None else mask.prepare(self, generator)

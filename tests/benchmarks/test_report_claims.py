@@ -151,10 +151,11 @@ def test_interlacer(gap, ratio, verdicts, tmp_path):
     assert decisions[1][1] == f'{form(float(ratio))} times'
 
 
-def estimation(last: str, before: str) -> list[dict[str, object]]:
+def estimation(last: str, before: str, power: float = 1) -> list[dict[str, object]]:
     columns = 'sweep|nodes|edge probability|sampler|relative error|share of nonzero features'
     rows = [
-        ('nodes', n, 0.5, 'iid', e, f'{4 / n:.5f} ± 0.00001') for n, e in ((25, '0.100 ± 0.001'), (50, before), (100, last))
+        ('nodes', n, 0.5, 'iid', e, f'{4 / n**power:.5f} ± 0.00001')
+        for n, e in ((25, '0.100 ± 0.001'), (50, before), (100, last))
     ]
     rows += [
         ('edge probability', 100, p, name, e, '')
@@ -175,6 +176,12 @@ def test_estimation(last, before, verdicts, tmp_path):
     write(tmp_path, 'estimation', estimation(last, before))
     places = [('Fig. 8', ''), ('Fig. 9', 'error'), ('Fig. 9', 'share')]
     assert [decide(tmp_path, where, 'estimation', statement)[0] for where, statement in places] == verdicts
+
+
+@pytest.mark.parametrize(('power', 'verdict'), [(1, REPRODUCED), (0.9, NOT_REPRODUCED)])
+def test_share_of_features(power, verdict, tmp_path):
+    write(tmp_path, 'estimation', estimation('0.1 ± 0.1', '0.1 ± 0.1', power))
+    assert decide(tmp_path, 'Fig. 9', 'estimation', 'share') == (verdict, f'exponent -{power:.2f}')
 
 
 @pytest.mark.parametrize(('power', 'verdict'), [(1, REPRODUCED), (2, NOT_REPRODUCED)])

@@ -108,8 +108,8 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
             generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
                 is not shared. (default: :obj:`None`)
         """
-        graph = Graph.of(graph)
-        with torch.autocast(device_type=graph.device.type, enabled=False):
+        graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+        with torch.autocast(device_type=graph.edge_index.device.type, enabled=False):
             try:
                 return bound(self, graph, graph.state(self, generator))
             except RuntimeError as error:
