@@ -22,9 +22,6 @@ def edge_stretch(graph: Graph | Data) -> Tensor:
     Returns:
         torch.Tensor: :obj:`[num_trees, E]`, in float64.
 
-    Raises:
-        ValueError: If there is a cycle and no stored forest.
-
     Example:
         >>> from pyg_topomask.transforms import AddSpanningForest
         >>> triangle = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
