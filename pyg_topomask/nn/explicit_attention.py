@@ -112,7 +112,8 @@ class ExplicitAttention(MessagePassing, ABC):
         generator: torch.Generator | None = None,
         return_attention_weights: bool | None = None,
     ) -> Any:
-        r"""Runs the forward pass. The first arguments are those of :meth:`MaskedLinearAttention.forward`.
+        r"""Runs the forward pass. The first arguments are those of :meth:`MaskedLinearAttention.forward
+        <pyg_topomask.nn.MaskedLinearAttention.forward>`.
 
         Args:
             return_attention_weights (bool, optional): If :obj:`True`, also returns :obj:`(edge_index, alpha)`: the pairs

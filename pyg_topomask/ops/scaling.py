@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.utils.functorch import is_transforming
+from pyg_topomask.utils.functorch import readable
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
 _LEAST, _MOST = 2.0**-24, 2.0**24
@@ -20,34 +20,30 @@ def row_size(x: Tensor) -> Tensor:
     return x.detach().abs().sum(-1)  # the norm of order 1 takes ten times as long
 
 
-def _readable(x: Tensor) -> bool:
-    return x.device.type == 'cpu' and not (torch.compiler.is_compiling() or is_transforming())
-
-
 def at_most(x: Tensor, limit: float) -> bool:
-    r"""Returns whether all numbers are at most :obj:`limit`, as far as a look at the numbers is cheap."""
-    return _readable(x) and (x.numel() == 0 or float(x.detach().amax()) <= limit)
+    r"""Returns whether all numbers are at most :obj:`limit`, as far as they are :func:`readable`."""
+    return readable(x) and (x.numel() == 0 or float(x.detach().amax()) <= limit)
 
 
 def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
-    r"""Returns whether no row needs scaling, as far as a look at the numbers is cheap: a GPU would have to be waited for, and
-    tracing breaks.
+    r"""Returns whether no row needs scaling, as far as the numbers are :func:`readable`.
 
     Args:
         *tensors (torch.Tensor): Queries, keys or values.
         zeros (bool): Whether rows of zeros need no scaling. (default: :obj:`True`)
     """
-    return all(map(_readable, tensors)) and all(_is_in_range(x, zeros) for x in tensors)
+    if not readable(*tensors):
+        return False
+    filled = [x for x in tensors if x.numel() > 0]
+    if filled and uses_numba(filled[0].device):
+        from pyg_topomask.machine.scaling import in_range
+
+        return in_range(filled, _LEAST, _MOST, zeros)
+    return all(_is_in_range(x, zeros) for x in filled)
 
 
 def _is_in_range(x: Tensor, zeros: bool) -> bool:
-    if x.numel() > 0 and uses_numba(x.device):
-        from pyg_topomask.machine.scaling import in_range
-
-        return in_range(x, _LEAST, _MOST, zeros)
     size = row_size(x)
-    if size.numel() == 0:
-        return True
     least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)
     return _LEAST <= float(least) <= float(most) <= _MOST
 

@@ -35,9 +35,6 @@ class AddGraphRandomFeatures(BaseTransform):
         seed (int): The seed. (default: :obj:`0`)
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
 
-    Raises:
-        ValueError: If an argument is outside its range, or the data is heterogeneous, a batch, or without edges.
-
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*

@@ -23,13 +23,7 @@ def config_names() -> list[str]:
 
 
 def find_config(cfg: str | Path) -> Path:
-    r"""Returns the file of a configuration.
-
-    Args:
-        cfg (str or Path): A YAML file, or else the name of a configuration of this package.
-
-    Raises:
-        ValueError: If there is neither, or the file has another suffix.
+    r"""Returns the file of a configuration: a YAML file, or else the configuration of this package with this name.
 
     Example:
         >>> find_config('kmip/enzymes').name
@@ -53,12 +47,7 @@ def find_config(cfg: str | Path) -> Path:
 
 
 def check_keys(text: str, source: str) -> None:
-    r"""Raises a :class:`ValueError` if a key of a YAML occurs twice in one group. YAML readers would take the last one.
-
-    Args:
-        text (str): The YAML.
-        source (str): Its name, for the error message.
-    """
+    r"""Raises an error that names the source if a key of a YAML occurs twice in one group. Readers would take the last."""
     import yaml  # type: ignore[import-untyped]
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc]
@@ -75,11 +64,7 @@ def check_keys(text: str, source: str) -> None:
 
 
 def check_overrides(words: Sequence[str]) -> None:
-    r"""Raises a :class:`ValueError` unless words alternate between keys and values.
-
-    Args:
-        words (sequence of str): The words after the configuration on a command line.
-    """
+    r"""Raises an error unless the words after the configuration on a command line alternate between keys and values."""
     if len(words) % 2:
         given = f'{" ".join(words)!r}, {len(words)} word{"s" * (len(words) > 1)}'
         raise ArgumentError('options', given, 'pairs of a key and a value, such as gt.layers 2')
