@@ -69,7 +69,7 @@ def _measure(edge_index: Tensor, size: int, kind: str, lam: float) -> dict[str, 
     expected = scipy_action()
     error = np.linalg.norm(ours().squeeze(1).numpy() - expected) / np.linalg.norm(expected)
     return {
-        'degree': mask.bind(graph, state).product.tensors[0].size(1) - 1,
+        'degree': mask.coefficients(state)[0].size(1) - 1,
         'error': float(error),
         'expm_multiply ms': seconds['scipy'] * 1e3,
         'ms': seconds['ours'] * 1e3,

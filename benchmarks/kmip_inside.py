@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 
 from benchmarks.harness import write_table
-from pyg_topomask.apps.inspect.attention import inspect_attention
+from pyg_topomask.apps.inspect.attention_report import inspect_attention
 from pyg_topomask.apps.train import train
 
 __all__ = ['run']

@@ -19,6 +19,20 @@ from benchmarks.steps import CHANNELS, DEGREE, HEADS, make_graphs, make_steps, s
 
 __all__ = ['run']
 
+#: What stands below the note of the table.
+WHY_SLOWER = """Some attentions are slower than GATConv because they do more work. These times are for one core of an AMD EPYC:
+
+- HeatKernel and PowerSeries of order 4, graphs of 400 nodes: half of all pairs of nodes have entries, or all. Attention
+  takes seven products with 16 numbers for each of ten million pairs and heads. At one vector per cycle, this takes 21
+  ms, longer than a whole step of GATConv. At the speed of MKL for these shapes, it would take 28 ms.
+- RWGNK, graphs of 400 nodes: the walks of a node meet those of 54 nodes, and message passing reads 4.
+- HeatKernel and PowerSeries of order 4, one sparse graph: the entries are too many to list, so the graph multiplies 256
+  products of features and channels per head, once per term. If each vector were read from the L2 cache, at 32 bytes per
+  cycle, this would take 27 ms for order 4 and 80 ms for a heat kernel of twelve terms. The package takes 2.5 to 5 times
+  as long.
+- KMIP, graphs of 400 nodes: the scores of all pairs take 3 ms at one vector per cycle. The search takes a quarter of
+  the step, and softmax attention along the selected pairs takes a third."""
+
 
 class _Padded(Module):
     r"""Attention of PyG and PyTorch on padded batches."""
@@ -47,7 +61,7 @@ def run(quick: bool, folder: Path) -> None:
         f'processor times of {repeats} steps, in turns. The columns "prepared" are on a graph that the layer has seen, '
         f'the columns "new graph" prepare it in every step. Small graphs are random, of degree {DEGREE} on average. '
         f'PerformerAttention and MultiheadAttention work on padded batches, and not on large graphs. KMIP, which compares all '
-        f'pairs of nodes, was timed on batches alone.'
+        f'pairs of nodes, was timed on batches alone.\n\n{WHY_SLOWER}'
     )
     write_table('layers', 'A training step of every attention beside layers of PyG', note, rows, folder)
 

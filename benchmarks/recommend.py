@@ -32,7 +32,7 @@ from benchmarks.recommend_baselines import BASELINES, SETTINGS
 from pyg_topomask.apps.recommend import InteractionDataset
 from pyg_topomask.apps.recommend.options import default_config
 from pyg_topomask.apps.recommend.recommender import build_recommender
-from pyg_topomask.apps.recommend.train import Training, load_dataset
+from pyg_topomask.apps.recommend.runner import Training, load_dataset
 from pyg_topomask.apps.runs.compare import mean_error
 from pyg_topomask.errors import ArgumentError
 

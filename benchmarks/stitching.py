@@ -132,15 +132,15 @@ def _run_stitching(examples: list[Example], quick: bool, folder: Path) -> None:
                     }
                 )
     note = (
-        f'Errors on graphs of about {NODES} nodes, times on graphs of about {TIMED} nodes (random: degree {DEGREE}), W '
-        f'= D^-1/2 A D^-1/2, p_halt = {P_HALT}. A chain has "stitch" independent walks of at most "hops" hops, so only '
-        f'"hops" hops follow one after the other. "walks" are those per node, factor and ensemble. With 2 "ensembles", '
-        f'the keys have other walks than the queries, and the estimate is unbiased but for what short walks leave out '
-        f'of the series. "error": ||estimate - exact||_F / ||exact||_F, {trials} draws, mean and standard error. The '
-        f'exact kernel has all powers. Times are those of the process on one thread: to draw the walks, and to '
-        f'multiply {COLUMNS} columns by the mask. "first pass / plain" is error^2 times the time of both, divided by '
-        f'the same for the first row of the graph and kernel, which is plain GRF. "later pass / plain" is the same '
-        f'without drawing walks. The square of the error of walks is inverse to the time, so numbers below 1 are '
+        f'Errors on graphs of about {NODES} nodes, times on graphs of about {TIMED} nodes (random: degree {DEGREE}), W = '
+        f'D^-1/2 A D^-1/2, p_halt = {P_HALT}. A chain (GRFs++, arXiv:2510.07716) has "stitch" independent walks of at '
+        f'most "hops" hops, so only "hops" hops follow one after the other. "walks" are those per node, factor and '
+        f'ensemble. With 2 "ensembles", the keys have other walks than the queries, and the estimate is unbiased but for '
+        f'what short walks leave out of the series. "error": ||estimate - exact||_F / ||exact||_F, {trials} draws, mean '
+        f'and standard error. The exact kernel has all powers. Times are those of the process on one thread: to draw the '
+        f'walks, and to multiply {COLUMNS} columns by the mask. "first pass / plain" is error^2 times the time of both, '
+        f'divided by the same for the first row of the graph and kernel, which is plain GRF. "later pass / plain" is the '
+        f'same without drawing walks. The square of the error of walks is inverse to the time, so numbers below 1 are '
         f'better at equal time.'
     )
     write_table('stitching', 'Stitched walks compared with plain graph random features', note, rows, folder)
@@ -154,7 +154,7 @@ def _times(kind: str, size: int, repeats: int) -> dict[str, float]:
     for method in METHODS:
         mask = method.mask('heat:1')
         functions[f'walk {method}'] = partial(mask.prepare, graph, generator)
-        functions[f'multiply {method}'] = partial(mask(graph, generator).product, x)
+        functions[f'multiply {method}'] = partial(mask(graph, generator).apply, x)
     return interleaved_medians(functions, repeats, time.process_time)
 
 

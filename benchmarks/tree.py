@@ -146,7 +146,7 @@ def _distance_rows(name: str, sizes: tuple[int, ...], quick: bool) -> list[dict[
             if method == 'fft' or diameter <= 4096:
                 mask = TreeMask(1, 'distance', max_distance=diameter, f=torch.rand(diameter + 1), method=method)
                 functions[method] = partial(torch.no_grad()(mask.bind(graph, state).matmul), x)
-        chosen = TreeMask(1, 'distance', max_distance=diameter).bind(graph, state).product.structure
+        chosen = TreeMask(1, 'distance', max_distance=diameter).bind(graph, state).formed()
         seconds = interleaved_medians(functions, 1 if quick else 3)
         for method, time in seconds.items():
             slope = log(time / before[method]) / log(size / sizes[step - 1]) if before else ''

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from pyg_topomask.utils.configs import check_overrides, find_config
+from pyg_topomask.utils.configs import check_overrides, find_config, is_recommendation
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -35,9 +35,8 @@ def _parser() -> argparse.ArgumentParser:
     serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
     serve.set_defaults(function=_recommend)
     serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
-    serve.add_argument(
-        '--user', type=int, nargs='+', action='extend', default=[], metavar='ID', help='the users, by their ids in the data'
-    )
+    words = 'the users, by their ids in the data'
+    serve.add_argument('--user', type=int, nargs='+', action='extend', default=[], metavar='ID', help=words)
     serve.add_argument('--k', type=int, metavar='N', help='the number of items (default: recommend.k of the run)')
     serve.add_argument('--out', metavar='FILE', help='write them as CSV to a file, instead of printing them')
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')
@@ -67,15 +66,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _train(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.recommend.options import is_recommendation
-
     if is_recommendation(arguments.cfg):
-        from pyg_topomask.apps.recommend.train import train as train_recommender
-
-        train_recommender(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
-        return
-
-    from pyg_topomask.apps.train import train
+        from pyg_topomask.apps.recommend.runner import train
+    else:
+        from pyg_topomask.apps.train import train
 
     train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
 
@@ -94,13 +88,13 @@ def _recommend(arguments: argparse.Namespace) -> None:
 
 
 def _inspect(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.inspect.mask import inspect
+    from pyg_topomask.apps.inspect.mask_report import inspect
 
     inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out, html=arguments.html)
 
 
 def _inspect_attention(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.inspect.attention import inspect_attention
+    from pyg_topomask.apps.inspect.attention_report import inspect_attention
 
     inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
 
@@ -108,16 +102,15 @@ def _inspect_attention(arguments: argparse.Namespace) -> None:
 def _list(arguments: argparse.Namespace) -> None:
     from pyg_topomask.apps.catalog import format_catalog, stored_sections
 
-    sections = stored_sections()
     if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
-        from pyg_topomask.apps.inspect.catalog import catalog
-
-        sections = catalog()
-    print(format_catalog(sections, arguments.words))
+        from pyg_topomask.apps.inspect.make_catalog import catalog as sections
+    else:
+        sections = stored_sections
+    print(format_catalog(sections(), arguments.words))
 
 
 def _graphgps(argv: Sequence[str]) -> int:
-    from pyg_topomask.graphgym.graphgps.launch import find_main, launch, with_config
+    from pyg_topomask.apps.launch import find_main, launch, with_config
 
     try:
         script, argv = find_main(Path.cwd()), with_config(argv)

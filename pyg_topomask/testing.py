@@ -17,10 +17,11 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import Mask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.structures import replaced
+from pyg_topomask.operators.description import build, describe
+from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops.attention_op import replaced
 from pyg_topomask.ops.routes.choice import ROUTES
 
 __all__ = ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant']
@@ -59,8 +60,8 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     with mock.patch.object(SparsePattern, 'from_sorted', staticmethod(_from_sorted)):
         operator = _bind(mask, graph)
         _check_form(mask.form, operator)
-        if operator.entries is not None:
-            operator.entries()
+        if (sparse := operator.entries) is not None:
+            sparse()
     matrix = operator.to_dense().double()
     assert matrix.isfinite().all(), 'to_dense: the mask has entries that are NaN or infinite'
     heads, num_nodes = operator.heads, operator.segments.num_nodes
@@ -96,28 +97,28 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     left, right = random(num_nodes, heads, 2), random(num_nodes, heads, 2)
     low_rank = low_rank_operator(graph, left, right)
     check('Hadamard', (operator * low_rank).matmul(x), _product(matrix * low_rank.to_dense(), x))
-    bound = operator.product.magnitude(x.abs())
+    bound = operator.magnitude(x.abs())
     assert (_product(matrix, x).abs() <= bound * (1 + 1e-9) + 1e-12).all(), 'magnitude: smaller than the product it bounds'
     _check_gradient('matmul', operator, x)
     _check_parameters(mask, data, operator, x)
 
     for name, form in (('entries', operator), ('entries of T', operator.T), ('entries of scaled', 2.0 * operator)):
-        if form.entries is not None:
-            entries = form.entries()
+        if (sparse := form.entries) is not None:
+            entries = sparse()
             dense = torch.zeros_like(matrix)
             row, col = entries.pattern.row.long(), entries.pattern.col.long()
             dense[:, row, col] = entries.value.expand(heads, -1).double()
             check(name, dense, form.to_dense())
-            assert form.entries.max_nnz is None or entries.pattern.nnz <= form.entries.max_nnz, f'{name}: more than max_nnz'
-    if operator.low_rank is not None:
-        factors = (factor.double().expand(-1, heads, -1) for factor in (operator.low_rank.left, operator.low_rank.right))
+            assert sparse.max_nnz is None or entries.pattern.nnz <= sparse.max_nnz, f'{name}: more than max_nnz'
+    if (given := operator.low_rank) is not None:
+        factors = (factor.double().expand(-1, heads, -1) for factor in (given.left, given.right))
         dense = torch.einsum('nhr,khr->hnk', *factors)
         check('low_rank', dense if batch is None else dense * ~across, matrix)
 
     q, k, v = random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 4).abs(), random(num_nodes, heads, 3)
     expected, certain = _dense_attention(q, k, v, matrix)
     for route in ROUTES:
-        if (route == 'edges' and operator.entries is None) or (route == 'low_rank' and operator.low_rank is None):
+        if (route == 'edges' and operator.entries is None) or (route == 'low_rank' and not operator.is_low_rank):
             continue
         out = masked_linear_attention(q, k, v, operator, route)
         assert out.isfinite().all(), f'route {route}: the output is not finite'
@@ -208,11 +209,12 @@ def _bind(mask: Callable[[Graph], MaskOperator], graph: Graph) -> MaskOperator:
 
 
 def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
-    structure, tensors = operator.product.structure, operator.product.tensors
+    tensors, text = describe(operator)
     learnable = [index for index, tensor in enumerate(tensors) if tensor.is_floating_point()]
 
     def apply(x: Tensor, *learned: Tensor) -> Tensor:
-        return structure.apply(replaced(tensors, learnable, learned), x)
+        product: Tensor = build(text, replaced(tensors, learnable, learned)).apply(x)
+        return product
 
     inputs = [x, *(tensors[index] for index in learnable)]
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
@@ -221,7 +223,7 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
 
 
 def _check_form(form: str | None, operator: MaskOperator) -> None:
-    has = {'sparse': operator.entries is not None, 'low_rank': operator.low_rank is not None}
+    has = {'sparse': operator.entries is not None, 'low_rank': operator.is_low_rank}
     fits = form is None or has[form] if form != 'product' else not any(has.values())
     assert fits, f'form: {form!r} for an operator with entries: {has["sparse"]}, with factors: {has["low_rank"]}'
 

@@ -3,8 +3,8 @@
 import csv
 from pathlib import Path
 
-from benchmarks.report.document import CHAPTERS, Claim, read_chapter
-from benchmarks.report.templates import Results
+from benchmarks.report.claims import Claim
+from benchmarks.report.document import PAPERS, read_tables
 
 BETTER, WORSE, UNCLEAR = '+0.200 ± 0.010', '-0.200 ± 0.010', '+0.010 ± 0.010'
 SHOWN, UNSEEN = {WORSE: 'worse', BETTER: 'better'}, 'not distinguishable'
@@ -24,14 +24,12 @@ def table(columns: str, *rows: tuple[object, ...]) -> list[dict[str, object]]:
 
 def claims(folder: Path, name: str = '') -> list[Claim]:
     """The claims that a table decides, or all, in a folder that may lack tables."""
-    results = Results(folder)
-    files = [path for path in CHAPTERS if name in path.read_text()]
-    return [claim for path in files for claim in read_chapter(path, results, True).claims if not name or name in claim.tables]
+    tables = read_tables(folder)
+    all_claims = [claim for paper in PAPERS for claim in paper.claims]
+    return [claim.judged(tables, may_lack_tables=True) for claim in all_claims if not name or name in claim.tables]
 
 
 def decide(folder: Path, place: str, name: str, statement: str = '') -> tuple[str, str]:
-    """The verdict and the text of the only claim on a place in a paper that a table decides."""
-    (claim,) = (
-        claim for claim in claims(folder, name) if claim.heading.startswith(f'{place}: ') and statement in claim.heading
-    )
-    return claim.verdict, claim.text
+    """The verdict and our figure of the only claim on a place in a paper that a table decides."""
+    (claim,) = (claim for claim in claims(folder, name) if claim.place == place and statement in claim.statement)
+    return claim.finding.verdict, claim.finding.ours

@@ -24,13 +24,13 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask import masks as masks_module
 from pyg_topomask import nn
 from pyg_topomask.__main__ import _parser, main
-from pyg_topomask.apps.recommend.options import is_recommendation
 from pyg_topomask.apps.recommend.options import load_config as load_recommendation
 from pyg_topomask.graphgym import register_mask
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask
 from pyg_topomask.testing import assert_mask_operator
+from pyg_topomask.utils.configs import is_recommendation
 
 ROOT = Path(__file__).parents[1]
 README = ROOT / 'README.md'

@@ -68,6 +68,7 @@ ON_TOP = [
     'apps.recommend',
     'apps.train',
     'apps.catalog',
+    'apps.launch',
     'apps.inspect',
     '__main__',
 ]
@@ -169,8 +170,8 @@ API = {
     ],
     'pyg_topomask.apps.kernels': ['GraphRandomFeatures', 'MaskKernel', 'sample_posterior'],
     'pyg_topomask.operators': ['MaskOperator'],
-    'pyg_topomask.operators.capabilities': ['Blocks', 'LowRank', 'Product', 'SparseEntries'],
-    'pyg_topomask.operators.structures': ['MaskStructure'],
+    'pyg_topomask.operators.entries': ['SparseEntries'],
+    'pyg_topomask.operators.prepared_blocks': ['PreparedBlocks'],
     'pyg_topomask.graphs': ['Graph', 'Segments', 'SparsePattern'],
     'pyg_topomask.apps.diagnostics': [
         'attention_degrees',
@@ -271,7 +272,7 @@ import sys
 import torch_geometric, torch_geometric.transforms, torch_geometric.loader
 before = {name for name in sys.modules if 'graphgym' in name}
 assert not {name for name in before if name.startswith('pyg_topomask')}
-for name in ('runs.run', 'recommend', 'recommend.train', 'recommend.serve'):
+for name in ('runs.run', 'recommend', 'recommend.runner', 'recommend.serve'):
     importlib.import_module(f'pyg_topomask.apps.{name}')
     after = {name for name in sys.modules if 'graphgym' in name}
     assert after == before, (name, after - before)

@@ -14,69 +14,70 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask, sparse_operator
-from pyg_topomask.masks.dense import DenseStructure
+from pyg_topomask.masks.dense import Dense
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries, Product, SparseEntries
+from pyg_topomask.operators.base import Alternatives, LowRank, MaskOperator
+from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator, assert_permutation_equivariant
 
 
-@dataclass(frozen=True)
-class WrongTranspose(DenseStructure):
-    def transpose(self, tensors: tuple[Tensor, ...]) -> tuple[DenseStructure, tuple[Tensor, ...]]:
-        return self, tuple(tensors)
+@dataclass(eq=False, repr=False)
+class WrongTranspose(Dense):
+    @property
+    def T(self) -> MaskOperator:
+        return self
 
 
-@dataclass(frozen=True)
-class WrongMagnitude(DenseStructure):
-    def magnitude(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
-        return 0.1 * super().magnitude(tensors, x)
+@dataclass(eq=False, repr=False)
+class WrongMagnitude(Dense):
+    def magnitude(self, x: Tensor) -> Tensor:
+        return 0.1 * super().magnitude(x)
 
 
-@dataclass(frozen=True)
-class Detached(DenseStructure):
-    def apply(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
-        return super().apply((tensors[0].detach(),), x)
+@dataclass(eq=False, repr=False)
+class Detached(Dense):
+    def apply(self, x: Tensor) -> Tensor:
+        return Dense(self.matrix.detach()).apply(x)
 
 
-@dataclass(frozen=True)
-class Nonlinear(DenseStructure):
-    def apply(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
-        return super().apply(tensors, x).abs()
+@dataclass(eq=False, repr=False)
+class Nonlinear(Dense):
+    def apply(self, x: Tensor) -> Tensor:
+        return super().apply(x).abs()
 
 
-@dataclass(frozen=True)
-class OneWay(DenseStructure):
+@dataclass(eq=False, repr=False)
+class OneWay(Dense):
     """The transpose of its transpose is that transpose again."""
 
     turned: bool = False
 
-    def transpose(self, tensors: tuple[Tensor, ...]) -> tuple[DenseStructure, tuple[Tensor, ...]]:
-        (matrix,) = tensors
-        return OneWay(True), (matrix if self.turned else matrix.transpose(1, 2),)
+    @property
+    def T(self) -> MaskOperator:
+        return replace(self, turned=True, matrix=self.matrix if self.turned else self.matrix.transpose(1, 2))
 
 
-@dataclass(frozen=True)
-class HugeMagnitude(DenseStructure):
+@dataclass(eq=False, repr=False)
+class HugeMagnitude(Dense):
     """A bound, but one beside which every denominator is lost to rounding."""
 
-    def magnitude(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
-        return 1e30 * super().magnitude(tensors, x)
+    def magnitude(self, x: Tensor) -> Tensor:
+        return 1e30 * super().magnitude(x)
 
 
-class StructureMask(DenseMask):
-    def __init__(self, structure: DenseStructure, size: int = 6) -> None:
+class KindMask(DenseMask):
+    def __init__(self, kind: type[Dense], size: int = 6) -> None:
         super().__init__(matrix=torch.rand(size, size) - 0.3)
-        self.structure = structure
+        self.kind = kind
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        product = super().bind(graph, state).product
-        return MaskOperator(graph.segments, 1, Product(self.structure, product.tensors, product.cost))
+        given = super().bind(graph, state)
+        return self.kind(given.matrix, segments=graph.segments, cost=given.cost)
 
 
 class LeakingMask(DenseMask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        return MaskOperator(graph.segments, 1, Product(DenseStructure(), (self.matrix.unsqueeze(0),), graph.num_nodes))
+        return Dense(self.matrix.unsqueeze(0), segments=graph.segments, cost=graph.num_nodes)
 
 
 class WholeBatch(AdjacencyMask):
@@ -98,51 +99,62 @@ class WithoutNumGraphs(AdjacencyMask):
         return operator
 
 
+def with_entries(operator: MaskOperator, entries: SparseEntries) -> MaskOperator:
+    return Alternatives(operator, entries, segments=operator.segments, heads=operator.heads, cost=operator.cost)
+
+
 class WrongEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
         entries = operator.entries()
-        operator.entries = SparseEntries(lambda: Entries(entries.pattern, entries.value * 1.01))
-        return operator
+        return with_entries(operator, SparseEntries(lambda: Entries(entries.pattern, entries.value * 1.01)))
 
 
 class TooFewEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.entries = replace(operator.entries, max_nnz=operator.entries.max_nnz - 1)
-        return operator
+        return with_entries(operator, replace(operator.entries, max_nnz=operator.entries.max_nnz - 1))
 
 
 class UncountedEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
-        operator.entries = replace(operator.entries, max_nnz=None)
-        return operator
+        return with_entries(operator, replace(operator.entries, max_nnz=None))
 
 
 class WrongFactors(PackingMask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        operator = super().bind(graph, state)
-        operator.low_rank = replace(operator.low_rank, left=operator.low_rank.left * 1.01)
-        return operator
+        given = super().bind(graph, state)
+        return OtherFactors(given.left, given.right, given.index, given.ptr, segments=given.segments, cost=given.cost)
 
 
-class WrongSum(MaskOperator):
+@dataclass(eq=False, repr=False)
+class OtherFactors(LowRank):
+    @property
+    def low_rank(self) -> LowRank:
+        return replace(self, left=self.left * 1.01)
+
+
+@dataclass(eq=False, repr=False)
+class WrongSum(Dense):
     def __add__(self, other: MaskOperator) -> MaskOperator:
         return super().__add__(1.01 * other)
 
 
-class WrongScale(MaskOperator):
+@dataclass(eq=False, repr=False)
+class WrongScale(Dense):
     def __rmul__(self, other: Tensor) -> MaskOperator:
         return super().__mul__(1.01 * other)
 
 
-class WrongHadamard(MaskOperator):
+@dataclass(eq=False, repr=False)
+class WrongHadamard(Dense):
     def __mul__(self, other: MaskOperator) -> MaskOperator:
         return super().__mul__(1.01 * other)
 
 
-class WrongShape(MaskOperator):
+@dataclass(eq=False, repr=False)
+class WrongShape(Dense):
     def to_dense(self) -> Tensor:
         return super().to_dense()[0]
 
@@ -150,29 +162,29 @@ class WrongShape(MaskOperator):
 class OperatorMask(DenseMask):
     """A mask whose operator is of a class of its own, or has other sizes than it should."""
 
-    def __init__(self, kind: type[MaskOperator] = MaskOperator, more_nodes: int = 0, heads: int = 1) -> None:
+    def __init__(self, kind: type[Dense] = Dense, more_nodes: int = 0, heads: int = 1) -> None:
         super().__init__(matrix=torch.rand(6 + more_nodes, 6 + more_nodes))
         self.kind, self.own_heads = kind, heads
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        product = Product(DenseStructure(), (self.matrix.unsqueeze(0),), self.matrix.numel())
-        return self.kind(Segments(self.matrix.size(0)), self.own_heads, product)
+        segments = Segments(self.matrix.size(0))
+        return self.kind(self.matrix.unsqueeze(0), segments=segments, heads=self.own_heads, cost=self.matrix.numel())
 
 
 @pytest.mark.parametrize(
     ('mask', 'message'),
     [
-        (StructureMask(WrongTranspose()), '^T: differs'),
-        (StructureMask(OneWay()), r'^T\.T: differs'),
-        (StructureMask(HugeMagnitude()), '^route auto: differs'),
+        (KindMask(WrongTranspose), '^T: differs'),
+        (KindMask(OneWay), r'^T\.T: differs'),
+        (KindMask(HugeMagnitude), '^route auto: differs'),
         (OperatorMask(WrongSum), '^sum: differs'),
         (OperatorMask(WrongScale), '^scale: differs'),
         (OperatorMask(WrongHadamard), '^Hadamard: differs'),
         (OperatorMask(WrongShape), r'^to_dense: got shape \(6, 6\)'),
         (OperatorMask(more_nodes=1), '^num_nodes: got 7, the data has 6'),
         (TooFewEntries(), '^entries: more than max_nnz'),
-        (StructureMask(WrongMagnitude()), '^magnitude'),
-        (StructureMask(Nonlinear()), 'differs|Jacobian|gradient'),
+        (KindMask(WrongMagnitude), '^magnitude'),
+        (KindMask(Nonlinear), 'differs|Jacobian|gradient'),
         (WrongEntries(), '^entries: differs'),
         (WrongFactors(), '^low_rank: differs'),
     ],
@@ -186,7 +198,7 @@ def test_missing_gradient_is_told() -> None:
     # Of few numbers, and of many.
     for size, data in ((6, small_graph()), (12, Data(edge_index=ring(12), num_nodes=12))):
         with pytest.raises(AssertionError, match=r'^matmul: wrong gradient$'):
-            assert_mask_operator(StructureMask(Detached(), size), data)
+            assert_mask_operator(KindMask(Detached, size), data)
 
 
 class Unlearned(AdjacencyMask):
@@ -343,7 +355,7 @@ def test_mask_that_looks_at_the_whole_batch_is_told() -> None:
     assert_mask_operator(mask, data, alone=False)
 
 
-@pytest.mark.parametrize('mask', [StructureMask(DenseStructure()), UncountedEntries()])
+@pytest.mark.parametrize('mask', [KindMask(Dense), UncountedEntries()])
 def test_right_operators_pass(mask: Mask) -> None:
     assert_mask_operator(mask, small_graph())
 

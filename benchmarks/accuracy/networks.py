@@ -28,7 +28,7 @@ from pyg_topomask.masks import (
     RWGNKMask,
     TreeMask,
 )
-from pyg_topomask.masks.base.initial_series import nested_balls
+from pyg_topomask.masks.base.series import nested_balls
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.ops import masked_linear_attention
 

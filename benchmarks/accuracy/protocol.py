@@ -9,7 +9,7 @@ from pathlib import Path
 from benchmarks.accuracy.networks import Setting
 from benchmarks.accuracy.plans import DEPTHS, KINDS, PLANS, VARIATIONS, WALKS, Plan
 from benchmarks.accuracy.store import Job, read_runs, run_missing
-from benchmarks.accuracy.tables import splits_of, write_depths, write_kinds, write_task, write_variations, write_walks
+from benchmarks.accuracy.tables import splits_of, write_depths, write_families, write_task
 from benchmarks.accuracy.tasks import TASKS
 
 __all__ = ['run', 'write_tables']
@@ -65,7 +65,5 @@ def write_tables(folder: Path, quick: bool = False) -> None:
         if min(map(len, results.values())) > 1:
             write_task(name, TASKS[name], plan, results, folder)
     if not quick:
-        write_variations(runs, folder)
-        write_walks(runs, folder)
-        write_kinds(runs, folder)
+        write_families(runs, folder)
         write_depths(runs, folder)

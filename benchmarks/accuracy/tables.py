@@ -6,15 +6,17 @@ import statistics
 from collections.abc import Callable, Mapping, Sequence
 from itertools import count, takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks.accuracy.networks import VARIANTS, Setting
 from benchmarks.accuracy.plans import DEPTHS, KINDS, LAYERS, MASKED, VARIATIONS, WALKS, Plan
+from benchmarks.accuracy.remarks import REMARKS
 from benchmarks.accuracy.store import Job
 from benchmarks.accuracy.tasks import TASKS, Task
 from benchmarks.accuracy.training import Run
 from benchmarks.harness import compare, each, new_figure, show, write_table
 
-__all__ = ['splits_of', 'write_depths', 'write_kinds', 'write_task', 'write_variations', 'write_walks']
+__all__ = ['splits_of', 'write_depths', 'write_families', 'write_task']
 
 Row = dict[str, object]
 
@@ -71,6 +73,8 @@ def write_task(name: str, task: Task, plan: Plan, results: Mapping[Setting, Sequ
         'test, paired by split, over the splits of the row. A difference below two standard errors is "not distinguishable". '
         f'{gps}Adam. Seconds are those of a processor in training, on one thread, without evaluation.'
     )
+    if name in REMARKS:
+        note += f'\n\n{REMARKS[name]}'
     write_table(f'accuracy_{name}', f'What a mask gains: {name}', note, rows, folder)
     _draw(name, task, plan, results, chosen, folder)
 
@@ -109,70 +113,74 @@ def _draw(
     figure.savefig(folder / f'accuracy_{name}.png', dpi=120)
 
 
-def write_variations(runs: Mapping[Job, Run], folder: Path) -> None:
-    r"""Writes the table :obj:`accuracy_variants`: what changes in a layer of masked attention, one change at a time.
+class Family(NamedTuple):
+    r"""A table of the settings of some tasks, each compared with the first of its task, which is called :obj:`first`."""
 
-    Args:
-        runs (dict): The finished runs.
-        folder (Path): Where the table is written.
-    """
-    note = (
-        'Networks of Hop attention without message passing. Each row changes one thing in the variant "sum" of its task. '
-        'Mean ± standard error. Differences are test minus test, paired by split. A difference below two standard errors is '
-        '"not distinguishable". The other settings are those of the tables of the tasks, and were not tuned again.'
-    )
-    rows = _beside_the_first(VARIATIONS, runs, 'sum', _variant)
-    write_table('accuracy_variants', 'What matters in a layer of masked attention', note, rows, folder)
-
-
-def write_walks(runs: Mapping[Job, Run], folder: Path) -> None:
-    r"""Writes the table :obj:`accuracy_walks`: powers of the edges, exact and estimated by walks.
-
-    Args:
-        runs (dict): The finished runs.
-        folder (Path): Where the table is written.
-    """
-    note = (
-        'Networks of attention without message passing, masked by a power series of the edges with one power per head at the '
-        'start. It is exact ("powers"), or estimated by random walks, whose number from each node is in the name. They halt '
-        'with probability 0.5. Those of "long-grf" halt with probability 0.1, and repel each other. A walk has at most half '
-        'the hops, because the mask joins two walks. Differences are paired by split; mean ± standard error.'
-    )
-    rows = _beside_the_first(WALKS, runs, 'powers', lambda setting: {'mask': setting.attention})
-    write_table('accuracy_walks', 'What walks cost in accuracy', note, rows, folder)
-
-
-def write_kinds(runs: Mapping[Job, Run], folder: Path) -> None:
-    r"""Writes the table :obj:`accuracy_kinds`: masks of all kinds in the same network.
-
-    Args:
-        runs (dict): The finished runs.
-        folder (Path): Where the table is written.
-    """
-    note = (
-        'The networks of the tables of both tasks, without message passing, with other masks in place of Hop. The masks have '
-        'the reach of Hop, and their heads start at different distances if the mask can; "adjacency" reaches one edge a layer. '
-        '"rwgnk-16" and "long-grf-16" have 16 random walks from each node. "tree" also gives a weight to all nodes beyond the '
-        'reach. "linear" is unmasked. The walks of "long-grf-16" were chosen on split 0 of lookups. '
-        'Nothing else was tuned. Differences are paired by split; mean ± standard error.'
-    )
-    rows = _beside_the_first(KINDS, runs, 'hop', lambda setting: {'mask': setting.attention})
-    write_table('accuracy_kinds', 'Masks of all kinds on trees', note, rows, folder)
+    table: str
+    title: str
+    settings: Mapping[str, Sequence[Setting]]
+    first: str
+    describe: Callable[[Setting], Row]
+    note: str
 
 
 def _variant(setting: Setting) -> Row:
     return {'variant': setting.variant, 'what it is': VARIANTS[setting.variant]}
 
 
-def _beside_the_first(
-    families: Mapping[str, Sequence[Setting]],
-    runs: Mapping[Job, Run],
-    first: str,
-    describe: Callable[[Setting], Row],
-) -> list[Row]:
+def _mask(setting: Setting) -> Row:
+    return {'mask': setting.attention}
+
+
+FAMILIES = (
+    Family(
+        'accuracy_variants',
+        'What matters in a layer of masked attention',
+        VARIATIONS,
+        'sum',
+        _variant,
+        'Networks of Hop attention without message passing. Each row changes one thing in the variant "sum" of its task. '
+        'Mean ± standard error. Differences are test minus test, paired by split. A difference below two standard errors is '
+        '"not distinguishable". The other settings are those of the tables of the tasks, and were not tuned again. A default '
+        'would change if a variant were better by two standard errors on three tasks, and worse on none.',
+    ),
+    Family(
+        'accuracy_walks',
+        'What walks cost in accuracy',
+        WALKS,
+        'powers',
+        _mask,
+        'Networks of attention without message passing, masked by a power series of the edges with one power per head at the '
+        'start. It is exact ("powers"), or estimated by random walks, whose number from each node is in the name. They halt '
+        'with probability 0.5. Those of "long-grf" halt with probability 0.1, and repel each other. A walk has at most half '
+        'the hops, because the mask joins two walks. Differences are paired by split; mean ± standard error.',
+    ),
+    Family(
+        'accuracy_kinds',
+        'Masks of all kinds on trees',
+        KINDS,
+        'hop',
+        _mask,
+        'The networks of the tables of both tasks, without message passing, with other masks in place of Hop. The masks have '
+        'the reach of Hop, and their heads start at different distances if the mask can; "adjacency" reaches one edge a layer. '
+        '"rwgnk-16" and "long-grf-16" have 16 random walks from each node. "tree" also gives a weight to all nodes beyond the '
+        'reach. "linear" is unmasked. The walks of "long-grf-16" were chosen on split 0 of lookups. '
+        'Nothing else was tuned. "tree" learns the logarithms of its weights. With signed weights (positive=False), it did not '
+        'learn lookups in six runs (accuracy_tries.csv). Differences are paired by split; mean ± standard error.',
+    ),
+)
+
+
+def write_families(runs: Mapping[Job, Run], folder: Path) -> None:
+    r"""Writes the tables of :obj:`FAMILIES`, which change one thing in the network of a task."""
+    for family in FAMILIES:
+        write_table(family.table, family.title, family.note, _beside_the_first(family, runs), folder)
+
+
+def _beside_the_first(family: Family, runs: Mapping[Job, Run]) -> list[Row]:
     r"""Returns a row for each setting of each task that has three splits or more, compared with the first setting."""
     rows: list[Row] = []
-    for name, settings in families.items():
+    for name, settings in family.settings.items():
         reference = splits_of(runs, name, settings[0])
         for setting in settings:
             scores = splits_of(runs, name, setting)
@@ -183,17 +191,24 @@ def _beside_the_first(
                 rows.append(
                     {
                         'task': name,
-                        **describe(setting),
+                        **family.describe(setting),
                         'validation': show([run.validation for run in scores], 4),
                         'test': show(tests, 4),
-                        **compare(tests[:shared], base, f'minus {first}, paired', setting == settings[0], 4),
-                        'seconds': statistics.mean(run.seconds for run in scores),
-                        'parameters': scores[0].parameters,
-                        'splits': len(scores),
-                        'seeds': each(tests, 4),
+                        **compare(tests[:shared], base, f'minus {family.first}, paired', setting == settings[0], 4),
+                        **_size(scores),
                     }
                 )
     return rows
+
+
+def _size(runs: Sequence[Run]) -> Row:
+    r"""Returns the last cells of a row."""
+    return {
+        'seconds': statistics.mean(run.seconds for run in runs),
+        'parameters': runs[0].parameters,
+        'splits': len(runs),
+        'seeds': each([run.test for run in runs], 4),
+    }
 
 
 def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
@@ -220,10 +235,7 @@ def write_depths(runs: Mapping[Job, Run], folder: Path) -> None:
                         'layers': setting.layers,
                         'epochs': setting.epochs,
                         'test': show(tests, 4),
-                        'seconds': statistics.mean(run.seconds for run in scores),
-                        'parameters': scores[0].parameters,
-                        'splits': len(scores),
-                        'seeds': each(tests, 4),
+                        **_size(scores),
                     }
                 )
             means = [statistics.mean(run.test for run in scores) for scores in of_model.values()]

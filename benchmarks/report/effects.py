@@ -26,6 +26,10 @@ class Effect(NamedTuple):
     lower: float
     source: str
 
+    @property
+    def size(self) -> float:
+        return self.higher - self.lower
+
     def at(self, accuracy: float) -> float:
         r"""What the effect is worth from another accuracy on: that of equal odds ratio, which leaves accuracies below 1.
 
@@ -146,5 +150,5 @@ def compare(
     size = math.nan
     if printed:
         accuracy = at.mean if isinstance(at, Estimate) else at
-        size = printed.higher - printed.lower if accuracy is None else printed.at(accuracy)
+        size = printed.size if accuracy is None else printed.at(accuracy)
     return Comparison(name, gap, size, len(row.values), on_par, printed, cut)

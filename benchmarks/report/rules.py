@@ -1,35 +1,36 @@
-r"""The rules by which tables decide on what a paper states. :obj:`report.md` says them in words."""
+r"""The rules by which tables decide on what a paper states. :obj:`report.md` and :obj:`comparisons.md` say them in words."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 from scipy.stats import t as student
 
 from benchmarks.report.effects import Comparison
-from benchmarks.report.tables import Estimate, Missing
+from benchmarks.report.tables import Missing
 
 __all__ = [
-    'MEASURED',
     'NOT_REPRODUCED',
     'NOT_RUN',
     'REPRODUCED',
     'TREND',
     'UNDECIDED',
+    'VERDICTS',
     'agree',
     'by_chance',
-    'count',
     'holds',
     'trend',
 ]
 
 REPRODUCED, TREND, NOT_REPRODUCED = 'reproduced', 'trend reproduced', 'not reproduced'
-UNDECIDED, NOT_RUN, MEASURED = 'undecided', 'not run here', 'measured'
+UNDECIDED, NOT_RUN = 'undecided', 'not run here'
+VERDICTS = (REPRODUCED, TREND, NOT_REPRODUCED, UNDECIDED, NOT_RUN)
 
 
 def agree(compared: Sequence[Comparison], same_data: bool = False) -> str:
     r"""Judges a statement on accuracy, which holds if all of its comparisons do.
 
+    >>> from benchmarks.report.tables import Estimate
     >>> gaps = {'better': Estimate(0.3, 0.1), 'none': Estimate(-0.05, 0.05), 'unclear': Estimate(0.3, 0.3)}
     >>> [agree([Comparison(name, gap, effect=0.3)]) for name, gap in gaps.items()]
     ['trend reproduced', 'not reproduced', 'undecided']
@@ -54,11 +55,6 @@ def trend(condition: bool, comparable: bool = True) -> str:
     comparable with the paper's, it is undecided where it does not hold.
     """
     return TREND if condition else NOT_REPRODUCED if comparable else UNDECIDED
-
-
-def count(gaps: Iterable[Estimate], verdict: str) -> int:
-    r"""Returns how many of some paired differences have a verdict."""
-    return [gap.verdict for gap in gaps].count(verdict)
 
 
 def by_chance(seeds: int) -> float:

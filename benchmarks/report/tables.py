@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from pyg_topomask.apps.runs.compare import mean_error, verdict
 
-__all__ = ['Estimate', 'Missing', 'Row', 'Table', 'each', 'form', 'growth_rates']
+__all__ = ['Estimate', 'Missing', 'Row', 'Table', 'form', 'growth_rates']
 
 
 class Missing(Exception):
@@ -191,9 +191,3 @@ def form(value: Any, spec: str = 'short') -> str:
     if spec != 'short':
         return format(value, spec)
     return f'{value:.0f}' if abs(value) >= 10 else f'{value:.1f}' if abs(value) >= 1 else f'{float(f"{value:.2g}"):g}'
-
-
-def each(rows: Iterable[Row], text: str, joint: str = ', ') -> str:
-    r"""Joins a text for each row, in which :obj:`{test accuracy:.3f}` is a cell."""
-    pattern = re.compile(r'\{([^:{}]*)(?::([^{}]*))?\}')
-    return joint.join(pattern.sub(lambda cell: form(row[cell[1]], cell[2] or ''), text) for row in rows)  # noqa: B023

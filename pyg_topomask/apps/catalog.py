@@ -14,7 +14,7 @@ from pyg_topomask.utils.configs import config_sentences
 #: Sections, with a one-line description of each name.
 Sections = dict[str, dict[str, str]]
 
-#: Written by ``python -m pyg_topomask.apps.inspect.catalog``.
+#: Written by ``python -m pyg_topomask.apps.inspect.make_catalog``.
 FILE = Path(__file__).with_suffix('.json')
 
 # The largest width of the output in columns.

@@ -1,4 +1,4 @@
-r"""Attention on a graph that several processes hold: what the capabilities of a mask let the processes send.
+r"""Attention on a graph that several processes hold: what a mask lets the processes send.
 
 - A mask of low rank: one sum over all nodes.
 - Entries: the keys and the values of the halo.
@@ -16,8 +16,10 @@ from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.meetings import MOST
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries, LowRank
+from pyg_topomask.nn.kmip_attention import KMIPAttention
+from pyg_topomask.operators.base import LowRank, MaskOperator
+from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries
@@ -34,7 +36,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
     Raises:
         ValueError: If the mask does not support the route.
     """
-    offered = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.low_rank is not None}
+    offered = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.is_low_rank}
     names = [name for name, offers in offered.items() if offers]
     chosen = names[-1] if route == 'auto' else route
     if chosen not in names:
@@ -44,8 +46,9 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
     with torch.autocast(device_type=q.device.type, enabled=False):
         q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
         if chosen == 'low_rank':
-            assert mask.low_rank is not None
-            out = _attend_low_rank(q, k, values, mask.low_rank, graph)
+            factors = mask.low_rank
+            assert factors is not None
+            out = _attend_low_rank(q, k, values, factors, graph)
         elif chosen == 'edges':
             entries, halo = _entries_of(mask)
             arguments = (halo.pad(q), *halo.gather_all(k, values), [entries.value.to(dtype)])
@@ -53,8 +56,8 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
         else:
             # As many at a time in all processes, which then communicate as often.
             width = torch.tensor(features_at_a_time(max(graph.sizes) * v.size(1) * (v.size(2) + 1)))
-            product = mask.product
-            out = attend_features(q, k, values, list(product.tensors), [width], product.structure.key)[0]
+            tensors, text = describe(mask)
+            out = attend_features(q, k, values, tensors, [width], text)[0]
         return out.to(v.dtype)
 
 
@@ -71,8 +74,9 @@ def _attend_low_rank(q: Tensor, k: Tensor, v: Tensor, factors: LowRank, graph: S
 
 
 def _entries_of(mask: MaskOperator) -> tuple[Entries, Halo]:
-    assert isinstance(mask.entries, ShardEntries)
-    return mask.entries(), mask.entries.halo
+    entries = mask.entries
+    assert isinstance(entries, ShardEntries)
+    return entries(), entries.halo
 
 
 def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: Shard) -> Tensor:
@@ -96,6 +100,22 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
         key, value = halo.gather_all(k.to(dtype), v.to(dtype))
         out, _ = attend_softmax(halo.pad(q.to(dtype)), key, value, entries, dropout)
         return out[: q.size(0)].to(v.dtype)
+
+
+def topk_attention_of(layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, graph: Shard) -> Tensor:
+    r"""Attention of a layer, to the keys of all nodes.
+
+    Raises:
+        ValueError: For an option of the layer that sharded graphs do not support.
+    """
+    others = {'similarity': 'distance', 'deterministic': True}
+    chosen = {name: value for name, value in others.items() if getattr(layer, name) == value}
+    chosen |= {name: value for name in ('random_fraction', 'extra_edges', 'diversity') if (value := getattr(layer, name))}
+    if chosen:
+        name, value = next(iter(chosen.items()))
+        raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
+    q, k = layer.features(q, k, graph)
+    return topk_attention(q, k, v, layer.k_of_forward_pass(k), layer.attention_dropout if layer.training else 0.0, graph)
 
 
 def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard) -> Tensor:

@@ -64,7 +64,7 @@ def check_sees_all_nodes(module: torch.nn.Module, converted: bool = True) -> Non
             )
 
 
-def convolve(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
+def convolve_shard(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
     r"""Returns the output of a PyG convolution at the nodes of this process, :obj:`[n, F]`. The processes first exchange the
     features of the halo, :obj:`F` numbers per node.
 

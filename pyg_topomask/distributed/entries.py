@@ -3,16 +3,14 @@ r"""The entries of sparse masks at the rows of one process."""
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.distributed.halo import Halo
-from pyg_topomask.distributed.structures import HaloStructure
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.capabilities import Entries, LowRank, SparseEntries
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.entries import Entries, SparseEntries
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,60 +26,32 @@ class ShardEntries(SparseEntries):
     halo: Halo
     union: Callable[[Halo, Halo], Halo]
 
-    def _with(self, entries: SparseEntries, halo: Halo | None = None) -> ShardEntries:
-        r"""Returns other entries, on the nodes of this halo or of another."""
-        return ShardEntries(entries.make, entries.max_nnz, halo=halo or self.halo, union=self.union)
-
-    def structure(self, product: MaskStructure) -> MaskStructure:
-        return HaloStructure(product, self.halo.number)
-
-    def transposed(self) -> None:  # type: ignore[override]
+    def transposed(self) -> None:
         return None
 
-    def scaled(self, scale: Tensor) -> ShardEntries:
-        return self._with(super().scaled(scale))
+    def weighted(self, left: Tensor, right: Tensor) -> ShardEntries:
+        return self.with_values(lambda entries: self._weigh(entries, left, right))
 
-    def hadamard(self, factors: LowRank) -> ShardEntries:
-        def make() -> Entries:
-            extended = LowRank(self.halo.pad(factors.left), self.halo.gather(factors.right))
-            return SparseEntries.hadamard(self, extended)()
+    def _weigh(self, entries: Entries, left: Tensor, right: Tensor) -> Entries:
+        given = SparseEntries(lambda: entries)
+        return given.weighted(self.halo.pad(left), self.halo.gather(right))()
 
-        return self._with(SparseEntries(make, self.max_nnz))
+    def aligned(self, terms: Sequence[SparseEntries]) -> list[SparseEntries]:
+        shards = [term for term in terms if isinstance(term, ShardEntries)]
+        halo = shards[0].halo
+        for shard in shards[1:]:
+            halo = halo if shard.halo is halo else self.union(halo, shard.halo)
+        return [shard if shard.halo is halo else shard._moved(halo) for shard in shards]
 
-    def intersection(self, other: SparseEntries) -> ShardEntries:
-        first, second = _on_one_halo([self, other])
-        return first._with(SparseEntries.intersection(first, second))
+    def _moved(self, halo: Halo) -> ShardEntries:
+        r"""Returns the same entries on the extended nodes of a larger halo."""
+        before, size = self.halo, halo.size
 
-    @staticmethod
-    def plus(terms: Sequence[SparseEntries], heads: int) -> ShardEntries:
-        terms = _on_one_halo(terms)
-        return terms[0]._with(SparseEntries.plus(terms, heads))
+        def change(given: Entries) -> Entries:
+            place = halo.extended(before.ids())
+            row, col = place[given.pattern.row.long()], place[given.pattern.col.long()]
+            order = torch.argsort(row * size + col)
+            pattern = SparsePattern.from_sorted(row[order], col[order], size, size)
+            return Entries(pattern, given.value.index_select(1, order))
 
-    @staticmethod
-    def side_by_side(terms: Sequence[SparseEntries], heads: Sequence[int]) -> ShardEntries:
-        terms = _on_one_halo(terms)
-        return terms[0]._with(SparseEntries.side_by_side(terms, heads))
-
-
-def _on_one_halo(terms: Sequence[SparseEntries]) -> list[ShardEntries]:
-    r"""Returns the entries of several masks on the extended nodes of all."""
-    shards = [term for term in terms if isinstance(term, ShardEntries)]
-    first, halo = shards[0], shards[0].halo
-    for shard in shards[1:]:
-        halo = halo if shard.halo is halo else first.union(halo, shard.halo)
-    return [shard if shard.halo is halo else shard._with(_moved(shard, halo), halo) for shard in shards]
-
-
-def _moved(entries: ShardEntries, halo: Halo) -> SparseEntries:
-    r"""Returns the same entries on the extended nodes of a larger halo."""
-    before, size = entries.halo, halo.size
-
-    def make() -> Entries:
-        given = entries()
-        place = halo.extended(before.ids())
-        row, col = place[given.pattern.row.long()], place[given.pattern.col.long()]
-        order = torch.argsort(row * size + col)
-        pattern = SparsePattern.from_sorted(row[order], col[order], size, size)
-        return Entries(pattern, given.value.index_select(1, order))
-
-    return SparseEntries(make, entries.max_nnz)
+        return replace(self.with_values(change), halo=halo)

@@ -11,14 +11,14 @@ from scipy.sparse.csgraph import connected_components
 from torch import Tensor
 
 from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.distributed.operators import HaloRows, ShardPolynomial
 from pyg_topomask.distributed.shard import Shard
-from pyg_topomask.distributed.structures import HaloStructure, ShardPolynomialStructure
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Product
-from pyg_topomask.operators.sparse_matmul import SparseStructure, multiply
+from pyg_topomask.operators.sparse import Sparse
+from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.operators.spectral_bound import GlobalReductions
 
 
@@ -93,7 +93,13 @@ def bind_heat(mask: HeatKernelMask, graph: Shard, state: Any) -> MaskOperator:
     halo, heat = state
     coefficients, method = mask.coefficients(heat)
     value = heat.value.to(mask.lam.dtype).unsqueeze(0)
-    matrix = HaloStructure(SparseStructure(), halo.number)
-    structure = ShardPolynomialStructure(matrix, method == 'chebyshev', mask.tolerance, graph.number)
-    tensors = (coefficients.to(mask.lam.dtype), value, *heat.pattern.tensors)
-    return MaskOperator(graph.segments, mask.heads, Product(structure, tensors, coefficients.size(1) * heat.pattern.nnz))
+    return ShardPolynomial(
+        coefficients.to(mask.lam.dtype),
+        HaloRows(Sparse(value, heat.pattern), halo.number),
+        method == 'chebyshev',
+        mask.tolerance,
+        graph.number,
+        segments=graph.segments,
+        heads=mask.heads,
+        cost=coefficients.size(1) * heat.pattern.nnz,
+    )

@@ -1,13 +1,13 @@
 r"""How each mask is prepared and bound on a sharded graph.
 
 A mask on a :class:`~pyg_topomask.distributed.ShardedGraph` is a :class:`~pyg_topomask.operators.MaskOperator` whose
-capabilities communicate. Its algebra and every layer then work as on one process.
+products communicate. The algebra of operators and every layer then work as on one process.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -21,14 +21,8 @@ from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.heat import bind_heat, prepare_heat
 from pyg_topomask.distributed.meetings import ShardEnsembles
 from pyg_topomask.distributed.neighborhood import neighborhood
+from pyg_topomask.distributed.operators import HaloRows, ShardColumns, ShardPolynomial, ShardPrefixSum, rows_of_shard
 from pyg_topomask.distributed.shard import Shard
-from pyg_topomask.distributed.structures import (
-    ColumnsStructure,
-    HaloStructure,
-    ScanStructure,
-    ShardPolynomialStructure,
-    SummedStructure,
-)
 from pyg_topomask.distributed.walks import ShardWalks, shard_walks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import row_and_col
@@ -39,10 +33,9 @@ from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.masks.rwgnk import gram_of_powers
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries, LowRank, Product
-from pyg_topomask.operators.sparse_matmul import SparseStructure
-from pyg_topomask.operators.structures import ChainStructure
+from pyg_topomask.operators.base import Alternatives, Chain, Hadamard, MaskOperator
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
@@ -92,11 +85,8 @@ def _prepare_as_is(mask: masks.Mask, graph: Shard, generator: Generator) -> Any:
     return graph.group.together(lambda: mask.prepare(graph, generator))
 
 
-def _bind_low_rank(mask: masks.Mask, graph: Shard, state: Any) -> MaskOperator:
-    low_rank = mask.bind(graph, state).low_rank
-    assert low_rank is not None
-    product = Product(SummedStructure(graph.number), (low_rank.left, low_rank.right), graph.num_nodes)
-    return MaskOperator(graph.segments, mask.heads, product, low_rank)
+def _bind_as_is(mask: masks.Mask, graph: Shard, state: Any) -> MaskOperator:
+    return mask.bind(graph, state)
 
 
 def _prepare_degrees(mask: masks.SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
@@ -110,21 +100,13 @@ def _prepare_degrees(mask: masks.SinDegreeMask, graph: Shard, generator: Generat
 # Sparse masks on the graph of the extended nodes are correct in the rows of this process.
 
 
-def _on_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOperator:
-    r"""Returns the rows of this process of an operator on the extended nodes."""
-    inner, entries = operator.product, operator.entries
-    product = Product(HaloStructure(inner.structure, halo.number), lambda: inner.tensors, inner.cost)
-    shown = None if entries is None else ShardEntries(entries.make, entries.max_nnz, halo=halo, union=graph.union)
-    return MaskOperator(graph.segments, operator.heads, product, entries=shown)
-
-
 def _prepare_adjacency(mask: masks.AdjacencyMask, graph: Shard, generator: Generator) -> HaloState:
     extended = graph.extended(mask.flow)
     return HaloState(extended, extended.halo, mask.prepare(extended))
 
 
 def _bind_on_halo(mask: masks.Mask, graph: Shard, state: HaloState) -> MaskOperator:
-    return _on_shard(graph, state.halo, mask.bind(state.graph, state.state))
+    return rows_of_shard(graph, state.halo, mask.bind(state.graph, state.state))
 
 
 def _prepare_expander(mask: masks.ExpanderMask, graph: Shard, generator: Generator) -> HaloState:
@@ -163,17 +145,16 @@ def _without_edges(num_nodes: int, device: torch.device, data: Data | None = Non
 # Series of sparse masks.
 
 
-def _series(state: HaloState, coefficients: Tensor, dtype: torch.dtype) -> Product:
+def _series(graph: Shard, state: HaloState, coefficients: Tensor, dtype: torch.dtype) -> ShardPolynomial:
     adjacency: AdjacencyState = state.state
-    tensors = coefficients, adjacency.weight.to(dtype).unsqueeze(0), *adjacency.pattern.tensors
-    structure = ShardPolynomialStructure(HaloStructure(SparseStructure(), state.halo.number))
-    return Product(structure, tensors, coefficients.size(1) * adjacency.pattern.nnz)
+    matrix = HaloRows(Sparse(adjacency.weight.to(dtype).unsqueeze(0), adjacency.pattern), state.halo.number)
+    cost = coefficients.size(1) * adjacency.pattern.nnz
+    return ShardPolynomial(coefficients, matrix, segments=graph.segments, heads=coefficients.size(0), cost=cost)
 
 
 def _bind_series(mask: masks.PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
     alpha = mask.alpha
-    product = _series(state, alpha, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
-    return MaskOperator(graph.segments, mask.heads, product)
+    return _series(graph, state, alpha, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
 
 
 # Masks of random walks.
@@ -197,20 +178,28 @@ def _prepare_grf(mask: masks.GRFMask, graph: Shard, generator: Generator) -> Any
     return [shard_walks(graph, mask.walk_settings, seed, again=True) for seed in seeds]
 
 
-def _chain(queries: list[ShardWalks], keys: list[ShardWalks], values: Callable[[], Iterable[Tensor]]) -> Product:
-    r"""Returns the product with :math:`\Phi_1 \Phi_2 \cdots (\Psi_1 \Psi_2 \cdots)^{\top}`, given the values of all factors,
-    those of the keys in reversed order. Features of the nodes of this process are collected at the nodes that walks visit, and
-    read from there.
+def _chain(
+    mask: masks.Mask,
+    graph: Shard,
+    queries: list[ShardWalks],
+    keys: list[ShardWalks],
+    values: Callable[[], Iterable[Tensor]],
+    entries: ShardEntries | None = None,
+) -> MaskOperator:
+    r"""Returns :math:`\Phi_1 \Phi_2 \cdots (\Psi_1 \Psi_2 \cdots)^{\top}`, given the values of all factors, those of the keys
+    in reversed order. Features of the nodes of this process are collected at the nodes that walks visit, and read from there.
     """
     factors = [(walks, False) for walks in queries] + [(walks, True) for walks in reversed(keys)]
 
-    def tensors() -> tuple[Tensor, ...]:
-        pairs = zip(values(), factors, strict=True)
-        return tuple(tensor for value, (walks, _) in pairs for tensor in (value, *walks.features.pattern.tensors))
+    def product() -> MaskOperator:
+        rows = (
+            HaloRows(Sparse(value, walks.features.pattern, transposed), walks.halo.number, transposed, heads=mask.heads)
+            for value, (walks, transposed) in zip(values(), factors, strict=True)
+        )
+        return Chain(tuple(rows))
 
-    structures = (HaloStructure(SparseStructure(transposed), walks.halo.number, transposed) for walks, transposed in factors)
-    structure = ChainStructure(tuple(structures), (1 + len(fields(SparsePattern)),) * len(factors))
-    return Product(structure, tensors, sum(walks.features.nnz for walks, _ in factors))
+    cost = sum(walks.features.nnz for walks, _ in factors)
+    return Alternatives(product, entries, segments=graph.segments, heads=mask.heads, cost=cost)
 
 
 def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GRFState], Entries]) -> ShardEntries | None:
@@ -230,18 +219,18 @@ def _bind_grf(mask: masks.GRFMask, graph: Shard, state: Any) -> MaskOperator:
         def all_values() -> list[Tensor]:
             return [walks.features.values(f) for walks in queries] + [walks.features.values(key_f) for walks in reversed(keys)]
 
-        return MaskOperator(graph.segments, mask.heads, _chain(queries, keys, all_values))
+        return _chain(mask, graph, queries, keys, all_values)
     query, key = state.query, state.key
     if mask.asymmetric is True:
         operator = mask.bind(_without_edges(query.halo.size, graph.device), GRFState(query.features, key.features))
-        return _on_shard(graph, query.halo, operator)
+        return rows_of_shard(graph, query.halo, operator)
 
     def values() -> tuple[Tensor, Tensor]:
         value = query.features.values(f)
         return value, value if key is query and key_f is f else key.features.values(key_f)
 
     entries = _entries_of_meetings(graph, state, lambda walks: walks.entries(f, key_f))
-    return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
+    return _chain(mask, graph, [query], [key], values, entries)
 
 
 def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) -> Any:
@@ -269,12 +258,12 @@ def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator
         return _bind_sampled_rwgnk(mask, graph, state, discounts)
     hops, gram = state
     series = discounts * mask.walk_settings.survival.to(discounts)
-    forward = _series(hops, series, discounts.dtype)
-    product = Product.chain(forward, forward.transposed())
+    forward = _series(graph, hops, series, discounts.dtype)
+    product: MaskOperator = Chain((forward, forward.T))
     if gram is not None:
-        scale = mask.expected_scale(series, gram)
-        product = product.hadamard(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
-    return MaskOperator(graph.segments, mask.heads, product)
+        scale = mask.expected_scale(series, gram).unsqueeze(-1)
+        product = Hadamard(scale, scale, product)
+    return product
 
 
 def _bind_sampled_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: ShardEnsembles, discounts: Tensor) -> MaskOperator:
@@ -291,8 +280,8 @@ def _bind_sampled_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: ShardEnsembl
     entries = _entries_of_meetings(graph, state, combined)
     if entries is not None and mask.alpha > 0:
         scales = (mask.scale(walks, discounts)[: graph.num_nodes].unsqueeze(-1) for walks in (query, key))
-        entries = entries.hadamard(LowRank(*scales))
-    return MaskOperator(graph.segments, mask.heads, _chain([state.query], [state.key], values), entries=entries)
+        entries = entries.weighted(*scales)
+    return _chain(mask, graph, [state.query], [state.key], values, entries)
 
 
 # Masks of an order or a grid.
@@ -314,9 +303,8 @@ def _prepare_causal(mask: masks.CausalMask, graph: Shard, generator: Generator) 
 
 
 def _bind_causal(mask: masks.CausalMask, graph: Shard, state: tuple[Tensor, ...]) -> MaskOperator:
-    product = mask.bind(graph, state).product
-    structure = ScanStructure(product.structure, graph.number)
-    return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))
+    inner = mask.bind(graph, state)
+    return ShardPrefixSum(inner, graph.number, segments=graph.segments, heads=mask.heads, cost=inner.cost)
 
 
 def _prepare_grid(mask: masks.ToeplitzMask, graph: Shard, generator: Generator) -> tuple[Graph, Any]:
@@ -325,12 +313,11 @@ def _prepare_grid(mask: masks.ToeplitzMask, graph: Shard, generator: Generator) 
 
 
 def _bind_grid(mask: masks.ToeplitzMask, graph: Shard, state: tuple[Graph, Any]) -> MaskOperator:
-    product = mask.bind(*state).product
-    structure = ColumnsStructure(product.structure, graph.number)
-    return MaskOperator(graph.segments, mask.heads, Product(structure, product.tensors, product.cost))
+    inner = mask.bind(*state)
+    return ShardColumns(inner, graph.number, segments=graph.segments, heads=mask.heads, cost=inner.cost)
 
 
-_LOW_RANK = _Steps(_prepare_as_is, _bind_low_rank)
+_LOW_RANK = _Steps(_prepare_as_is, _bind_as_is)
 
 #: Masks that a sharded graph supports, each as itself: a subclass may prepare something else.
 _STEPS: dict[type[masks.Mask], _Steps] = {
@@ -339,7 +326,7 @@ _STEPS: dict[type[masks.Mask], _Steps] = {
     masks.LearnedFeaturesMask: _LOW_RANK,
     masks.PaddingMask: _LOW_RANK,
     masks.StochasticRPEMask: _LOW_RANK,
-    masks.SinDegreeMask: _Steps(_prepare_degrees, _bind_low_rank),
+    masks.SinDegreeMask: _Steps(_prepare_degrees, _bind_as_is),
     masks.AdjacencyMask: _Steps(_prepare_adjacency, _bind_on_halo),
     masks.ExpanderMask: _Steps(_prepare_expander, _bind_on_halo),
     masks.HopMask: _Steps(_prepare_hops, _bind_on_halo),

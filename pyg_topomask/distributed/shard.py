@@ -18,6 +18,8 @@ from pyg_topomask.graphs.segments import Segments
 class ShardSegments(Segments):
     r"""The nodes of one process. They belong to one graph."""
 
+    is_whole = False
+
     def __init__(self, graph: Shard, num_nodes: int, device: torch.device) -> None:
         super().__init__(num_nodes, device=device)
         self.shard = graph
@@ -103,7 +105,7 @@ class Shard(Graph, Numbered):
     def union(self, first: Halo, second: Halo) -> Halo:
         r"""Returns the union of two halos. The graph stores it. All processes call this."""
         key = 'halo', first.number, second.number
-        return self.prepared(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
+        return self.cached(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
 
     def reporting_errors(self) -> AbstractContextManager[None]:
         r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If the block raises

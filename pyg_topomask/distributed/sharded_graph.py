@@ -15,14 +15,19 @@ from torch_geometric.data import Data
 
 import pyg_topomask.distributed.attention as attention
 from pyg_topomask.distributed.communication import Processes, processes
-from pyg_topomask.distributed.convolution import check_sees_all_nodes, convolve
+from pyg_topomask.distributed.convolution import check_sees_all_nodes, convolve_shard
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
-from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.shard import Shard, ShardSegments
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edge_checks import check_edges
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.base.mask import Mask, bind_on
+from pyg_topomask.nn.gps_conv import check_layer, convolve
+from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.ops.masked_linear_attention import linear_attention_on
+from pyg_topomask.ops.masked_softmax_attention import softmax_attention_on
 from pyg_topomask.utils.splitmix import splitmix
 
 
@@ -219,32 +224,47 @@ class ShardedGraph(Shard):
             edges = group.together(partial(sort_by_row, received, size, storage))
             return cls(group, offsets.to(edges[0].device), *edges, new, storage)
 
-    def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
+    def _prepare(self, mask: Any, generator: torch.Generator | None = None) -> Any:
         with self.group.reporting():
             return prepare_mask(mask, self, generator)
 
-    def bind_mask(self, mask: Any, state: Any) -> MaskOperator:
-        with self.group.reporting():
-            return bind_mask(mask, self, state)
 
-    def convolve(self, conv: Any, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
-        with self.group.reporting():
-            return convolve(conv, x, self, **kwargs)
+# What the core does on a whole graph, and on a sharded one:
 
-    def check_layer(self, layer: torch.nn.Module) -> None:
-        check_sees_all_nodes(layer)
 
-    def linear_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str) -> Tensor:
-        with self.group.reporting():
-            return attention.linear_attention(q, k, v, mask, route, self)
+@bind_on.register
+def _(graph: ShardedGraph, mask: Mask, state: Any) -> MaskOperator:
+    with graph.group.reporting():
+        return bind_mask(mask, graph, state)
 
-    def softmax_attention(self, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
-        with self.group.reporting():
-            return attention.softmax_attention(q, k, v, mask, dropout, self)
 
-    def topk_attention(self, q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float) -> Tensor:
-        with self.group.reporting():
-            return attention.topk_attention(q, k, v, num, dropout, self)
+@linear_attention_on.register
+def _(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, rows: Tensor | None) -> Tensor:
+    with segments.shard.group.reporting():
+        return attention.linear_attention(q, k, v, mask, route, segments.shard)
+
+
+@softmax_attention_on.register
+def _(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+    with segments.shard.group.reporting():
+        return attention.softmax_attention(q, k, v, mask, dropout, segments.shard)
+
+
+@topk_attention_on.register
+def _(graph: ShardedGraph, layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None) -> Tensor:
+    with graph.group.reporting():
+        return attention.topk_attention_of(layer, q, k, v, graph)
+
+
+@convolve.register
+def _(graph: ShardedGraph, conv: torch.nn.Module, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
+    with graph.group.reporting():
+        return convolve_shard(conv, x, graph, **kwargs)
+
+
+@check_layer.register
+def _(graph: ShardedGraph, layer: torch.nn.Module) -> None:
+    check_sees_all_nodes(layer)
 
 
 def _received(

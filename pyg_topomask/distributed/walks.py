@@ -45,7 +45,7 @@ def shard_walks(graph: Shard, settings: WalkSettings, seed: int, again: bool) ->
     """
     if again:
         key = 'transitions', settings.normalization, settings.transition, settings.flow
-        transitions = graph.prepared(key, lambda: _transitions(graph, settings))
+        transitions = graph.cached(key, lambda: _transitions(graph, settings))
     else:
         transitions = _transitions(graph, settings)
     of_queries, of_keys = seeds_of_ensembles(seed)

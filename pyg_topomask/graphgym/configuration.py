@@ -3,7 +3,8 @@ r"""The options :obj:`cfg.topomask`, the GraphGPS options of our YAMLs, and load
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import reduce
 from pathlib import Path
 from typing import Any
@@ -131,22 +132,13 @@ def declare_config(node: CfgNode) -> None:
 
     Without GraphGPS, this function also declares the GraphGPS options of our configurations, so that one YAML runs in both. It
     does not change options that GraphGPS declares.
-
-    Args:
-        node (yacs.config.CfgNode): The configuration.
     """
     node.topomask = CfgNode({name: attention_options(name) for name in ATTENTIONS})
-    node.topomask.mask = CfgNode(new_allowed=True)
+    for name in ('mask', 'model', 'dataset'):
+        node.topomask[name] = CfgNode(new_allowed=True)
     node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
-    node.topomask.model = CfgNode(new_allowed=True)
-    node.topomask.dataset = CfgNode(new_allowed=True)
-    node.topomask.transforms = []
-    node.topomask.redraw_period = 0
-    node.topomask.num_workers = 0
-    node.topomask.progress = True
-    node.topomask.shard = 'batch'
-    node.share.dim_edge = 0
-    node.share.dim_history = 0
+    _declare(node.topomask, {'transforms': [], 'redraw_period': 0, 'num_workers': 0, 'progress': True, 'shard': 'batch'})
+    _declare(node.share, {'dim_edge': 0, 'dim_history': 0})
     for declarer, options in GRAPHGPS_SCHEMA.items():
         if declarer not in register.config_dict:
             _declare(node, options)
@@ -177,31 +169,21 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     check_overrides(options)
     options = yaml_overrides(options)
     set_cfg(cfg)
-    try:
-        text = path.read_text(encoding='utf-8')
-        check_keys(text, str(cfg_file))
-        given = CfgNode.load_cfg(text)
-        if not given:
-            raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values')
-        for name in ('params', 'run_dir'):
-            given.pop(name, None)  # in the file that a run writes
-        if 'recommend' in given:
-            accepted = 'configurations of networks, without the key recommend'
-            raise ArgumentError('cfg', f'{str(cfg_file)!r}, a configuration of recommendation', accepted)
+    with _errors_of_options(str(cfg_file)):
+        given = _read(path, str(cfg_file))
         if 'model.type' not in options:
             _check_is_standalone(str(cfg_file), given)
         cfg.merge_from_other_cfg(_adapted(given, cfg))
         for key, value in zip(options[::2], options[1::2], strict=True):
-            *groups, name = key.split('.')
-            if groups in _ARGUMENTS:
-                _group(groups)[name] = None  # a value of any type may replace it
-            if name not in _group(groups):
-                if key.startswith('topomask.mask.'):
-                    whole = 'a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
-                    raise ArgumentError(key, 'an unknown option', whole)
-                raise _unknown_option(key)
-            cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
+            _override(key, value)
         assert_cfg(cfg)
+
+
+@contextmanager
+def _errors_of_options(cfg_file: str) -> Iterator[None]:
+    r"""Replaces errors of yacs and PyYAML by errors that name the option."""
+    try:
+        yield
     except KeyError as error:
         # yacs says "Non-existent config key: gt.layer".
         raise _unknown_option(error.args[0].split()[-1]) from error
@@ -214,7 +196,21 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         accepted, given, key = mismatch.groups()
         raise ArgumentError(key, repr(given), f'values of type {accepted}') from error
     except AttributeError as error:  # yacs requests the items of a list or a number
-        raise ArgumentError(str(cfg_file), 'a YAML of no keys', 'keys and their values') from error
+        raise ArgumentError(cfg_file, 'a YAML of no keys', 'keys and their values') from error
+
+
+def _read(path: Path, cfg_file: str) -> CfgNode:
+    text = path.read_text(encoding='utf-8')
+    check_keys(text, cfg_file)
+    given = CfgNode.load_cfg(text)
+    if not given:
+        raise ArgumentError(cfg_file, 'a YAML of no keys', 'keys and their values')
+    if 'recommend' in given:
+        accepted = 'configurations of networks, without the key recommend'
+        raise ArgumentError('cfg', f'{cfg_file!r}, a configuration of recommendation', accepted)
+    for name in ('params', 'run_dir'):
+        given.pop(name, None)  # in the file that a run writes
+    return given
 
 
 def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
@@ -228,15 +224,20 @@ def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
         )
 
 
+def _override(key: str, value: str) -> None:
+    *groups, name = key.split('.')
+    if groups in _ARGUMENTS:
+        _group(groups)[name] = None  # a value of any type may replace it
+    if name not in _group(groups):
+        if key.startswith('topomask.mask.'):
+            whole = 'a mask as a whole: topomask.mask "{sum: [GRF, SinDegree]}"'
+            raise ArgumentError(key, 'an unknown option', whole)
+        raise _unknown_option(key)
+    cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
+
+
 def run_name(cfg_file: str | Path) -> str:
-    r"""Returns the name of the results folder: the name of the YAML, followed by :obj:`cfg.name_tag`.
-
-    Args:
-        cfg_file (str or Path): The YAML, which has been loaded.
-
-    Raises:
-        ValueError: If :obj:`cfg.name_tag` would lead out of the folder.
-    """
+    r"""Returns the name of the results folder: the name of the YAML, followed by :obj:`cfg.name_tag`, which must be no path."""
     check_file_name(name_tag=cfg.name_tag)
     return Path(cfg_file).stem + (f'-{cfg.name_tag}' if cfg.name_tag else '')
 
@@ -249,12 +250,7 @@ def defaults() -> CfgNode:
 
 
 def option(path: str, node: CfgNode = cfg) -> Any:
-    r"""Returns the value of an option.
-
-    Args:
-        path (str): The option, such as :obj:`"gt.layers"`.
-        node (yacs.config.CfgNode): The configuration. (default: the global one)
-    """
+    r"""Returns the value of an option, such as :obj:`"gt.layers"`, by default in the global configuration."""
     return reduce(CfgNode.__getitem__, path.split('.'), node)
 
 
@@ -270,18 +266,19 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
     r"""Converts options to the types that yacs expects."""
     adapted = CfgNode()
     for name, text in given.items():
+        key = '.'.join((*path, name))
         value, default = CfgNode._decode_cfg_value(text), known.get(name)
-        if (*path, name) == ('topomask', 'mask') and isinstance(value, str):
-            value = CfgNode({value: CfgNode()})  # a mask by its name alone
         types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
+        if key == 'topomask.mask' and isinstance(value, str):
+            value = CfgNode({value: CfgNode()})  # a mask by its name alone
         if value in ('true', 'false') and (bool in types if types else isinstance(default, bool) or list(path) in _ARGUMENTS):
             value = value == 'true'  # of the command line, as in a YAML
         if isinstance(value, CfgNode) and isinstance(default, CfgNode):
             value = _adapted(value, default, (*path, name))
         elif value is None and isinstance(default, (str, bool, int, float)) and type(None) not in types:
-            raise ArgumentError('.'.join((*path, name)), None, f'values of type {type(default).__name__}')
+            raise ArgumentError(key, None, f'values of type {type(default).__name__}')
         elif isinstance(default, CfgNode) and not isinstance(value, Mapping):
-            raise ArgumentError('.'.join((*path, name)), repr(value), 'keys and their values')
+            raise ArgumentError(key, repr(value), 'keys and their values')
         elif type(value) is int and int not in types and (float in types or isinstance(default, float)):
             value = float(value)
         elif type(value) in (int, float) and isinstance(default, str) and not types:
@@ -289,7 +286,7 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
         if types and type(value) is not type(default):
             if type(value) not in types:
                 accepted = ', '.join('null' if kind is type(None) else kind.__name__ for kind in types)
-                raise ArgumentError('.'.join((*path, name)), repr(value), f'values of type {accepted}')
+                raise ArgumentError(key, repr(value), f'values of type {accepted}')
             known[name] = value  # of the type that yacs then finds
         adapted[name] = value
     return adapted

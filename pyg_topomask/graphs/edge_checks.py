@@ -6,21 +6,26 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.checks import INTEGERS, check_batch
+from pyg_topomask.utils.checks import INTEGERS, check_batch, check_whole, described
+from pyg_topomask.utils.functorch import is_exporting, outside_transforms
 
-#: The data types of whole numbers that edge weights may have.
-WHOLE = (*INTEGERS, torch.uint8, torch.int8, torch.int16)
+# The data types of whole numbers that edge weights may have.
+_WHOLE = (*INTEGERS, torch.uint8, torch.int8, torch.int16)
 
 
-def check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
-    # Attention layers take edge_weight at the position of batch in GPS layers.
-    if weight.shape == (num_nodes,) and num_nodes > 1 and int(weight[0]) == 0 and bool((weight.long().diff() >= 0).all()):
-        raise ArgumentError(
-            'edge_weight',
-            f'whole numbers that ascend from 0, one for each of the {num_nodes} nodes, as in a batch vector',
-            'weights of shape [E]',
-            'give the batch vector as batch=batch, and such weights as edge_weight.float()',
-        )
+@outside_transforms
+def checked_edges(
+    edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None
+) -> tuple[Tensor, Tensor | None]:
+    r"""Returns the edges and their weights as floating point numbers, if :func:`check_edges` accepts them."""
+    if isinstance(weight, Tensor) and weight.dtype in _WHOLE:
+        _check_is_no_batch(weight, num_nodes)
+        weight = weight.to(torch.get_default_dtype())
+    check_whole(0, num_nodes=num_nodes)
+    if is_exporting():  # the program checks the edges that it is given
+        return _checked(edge_index, num_nodes, weight, batch), weight
+    check_edges(edge_index, num_nodes, weight, batch)
+    return edge_index, weight
 
 
 @torch.library.custom_op(
@@ -28,12 +33,12 @@ def check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
     mutates_args=(),
     schema='(Tensor edge_index, SymInt num_nodes, Tensor? weight, Tensor? batch) -> Tensor',
 )
-def checked_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> Tensor:
+def _checked(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> Tensor:
     check_edges(edge_index, num_nodes, weight, batch)
     return edge_index.clone()
 
 
-@checked_edges.register_fake
+@_checked.register_fake
 def _(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None) -> Tensor:
     return torch.empty_like(edge_index)
 
@@ -42,27 +47,31 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
     r"""Raises a :class:`ValueError` unless edges, weights and batch vector are valid for the number of nodes."""
     for name, given in (('edge_weight', weight), ('batch', batch)):
         if given is not None and not isinstance(given, Tensor):
-            raise ArgumentError(name, type(given).__name__, 'a tensor, or None')
-    if not isinstance(edge_index, Tensor):
-        raise ArgumentError('edge_index', type(edge_index).__name__, 'int32 and int64 tensors of shape [2, E]')
-    if edge_index.dim() != 2 or edge_index.size(0) != 2 or edge_index.dtype not in INTEGERS:
-        raise ArgumentError(
-            'edge_index', f'shape {tuple(edge_index.shape)} of {edge_index.dtype}', 'int32 and int64 of shape [2, E]'
-        )
+            raise ArgumentError(name, described(given), 'a tensor, or None')
+    if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
+        raise ArgumentError('edge_index', described(edge_index), 'int32 and int64 tensors of shape [2, E]')
     if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
         accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'
         raise ArgumentError('edge_index', f'nodes {int(edge_index.min())} to {int(edge_index.max())}', accepted)
     if weight is not None:
         if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
-            raise ArgumentError(
-                'edge_weight',
-                f'shape {tuple(weight.shape)} of {weight.dtype} for {edge_index.size(1)} edges',
-                'floating point and whole numbers of shape [E]',
-            )
+            got = f'{described(weight)} for {edge_index.size(1)} edges'
+            raise ArgumentError('edge_weight', got, 'floating point and whole numbers of shape [E]')
         if not bool(weight.isfinite().all()):
-            bad = int((~weight.isfinite()).nonzero()[0])
-            raise ArgumentError('edge_weight', f'{float(weight[bad])} at edge {bad}', 'finite numbers')
+            edge = int((~weight.isfinite()).nonzero()[0])
+            raise ArgumentError('edge_weight', f'{float(weight[edge])} at edge {edge}', 'finite numbers')
     if batch is not None:
         check_batch(batch, num_nodes)
         if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
             raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')
+
+
+def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
+    # Attention layers take edge_weight at the position of batch in GPS layers.
+    if weight.shape == (num_nodes,) and num_nodes > 1 and int(weight[0]) == 0 and bool((weight.long().diff() >= 0).all()):
+        raise ArgumentError(
+            'edge_weight',
+            f'whole numbers that ascend from 0, one for each of the {num_nodes} nodes, as in a batch vector',
+            'weights of shape [E]',
+            'give the batch vector as batch=batch, and such weights as edge_weight.float()',
+        )

@@ -20,13 +20,6 @@ def row_and_col(edge_index: Tensor, flow: str) -> tuple[Tensor, Tensor]:
     :math:`i` attends to. With :obj:`"source_to_target"`, as in PyG, the row is the target of the edge and the column its
     source. With :obj:`"target_to_source"`, it is the reverse. The function is its own inverse.
 
-    Args:
-        edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
-        flow (str): The direction of attention.
-
-    Raises:
-        ValueError: If the flow is unknown.
-
     Example:
         >>> import torch
         >>> row_and_col(torch.tensor([[0], [1]]), 'source_to_target')

@@ -46,18 +46,9 @@ class Forest:
 
     @classmethod
     def from_edges(cls, edge_index: Tensor, num_nodes: int, root: Indices | None = None) -> Forest:
-        r"""Roots and contracts the forest of the given edges, :obj:`[2, E]`, on the CPU.
-
-        Edges are undirected and unique: an edge may be given in one direction, in both, or several times. Self-loops are
-        ignored.
-
-        Args:
-            edge_index (torch.Tensor): The edge indices.
-            num_nodes (int): The number of nodes.
-            root (numpy.ndarray, optional): The root of each tree. (default: :obj:`None`, an end of a longest path)
-
-        Raises:
-            ValueError: If there is a cycle. The message lists its nodes.
+        r"""Roots and contracts the forest of the given edges, :obj:`[2, E]`, on the CPU. Edges are undirected and unique: an
+        edge may be given in one direction, in both, or several times. Self-loops are ignored. By default, the root of a tree is
+        an end of a longest path. A cycle raises a :class:`ValueError` that lists its nodes.
 
         Example:
             >>> Forest.from_edges(torch.tensor([[0, 1], [1, 2]]), num_nodes=4).parent
@@ -66,12 +57,10 @@ class Forest:
         matrix = _undirected(edge_index, num_nodes)
         num_trees, tree = scipy.sparse.csgraph.connected_components(matrix, directed=False)
         if matrix.nnz // 2 != num_nodes - num_trees:
-            raise ArgumentError(
-                'edge_index',
-                f'a graph with a cycle through the nodes {_cycle(matrix, tree)}',
-                'forests, in which any two nodes are joined by at most one path',
-                'forests come from the data set: run AddForest for them, and AddSpanningForest for other graphs',
-            )
+            given = f'a graph with a cycle through the nodes {_cycle(matrix, tree)}'
+            accepted = 'forests, in which any two nodes are joined by at most one path'
+            remedy = 'forests come from the data set: run AddForest for them, and AddSpanningForest for other graphs'
+            raise ArgumentError('edge_index', given, accepted, remedy)
         if root is None:
             first = np.empty(num_trees, dtype=np.int64)
             first[tree] = np.arange(num_nodes)
@@ -142,13 +131,8 @@ class Forest:
         return distance
 
     def hops(self, segments: Segments) -> Tensor:
-        r"""Returns the hops between all pairs of nodes of the same graph, by row, in int16, -1 for nodes of different trees.
-
-        Args:
-            segments (Segments): The division of the nodes into graphs of up to 32,767 nodes.
-
-        Returns:
-            torch.Tensor: :obj:`[num_pairs]`.
+        r"""Returns the hops between all pairs of nodes of the same graph, by row, :obj:`[num_pairs]` in int16, -1 for nodes of
+        different trees. Graphs have up to 32,767 nodes.
         """
         sizes, graph, position = (x.cpu().numpy() for x in (segments.sizes, segments.index, segments.position))
         width, hops = sizes[graph], np.empty(segments.num_pairs, dtype=np.int16)
@@ -161,12 +145,8 @@ class Forest:
         return torch.from_numpy(hops)
 
     def _hops(self, nodes: Indices, graph: Indices, position: Indices) -> NDArray[np.int16]:
-        r"""Returns the hops from nodes of some graphs to those of the same graph, padded, :obj:`[nodes, n]`.
-
-        Args:
-            nodes (numpy.ndarray): All nodes of these graphs.
-            graph (numpy.ndarray): The number of each node's graph among them, below 0 for others.
-            position (numpy.ndarray): The position of each node in its graph.
+        r"""Returns the hops from all nodes of some graphs to those of the same graph, padded, :obj:`[nodes, n]`, given the
+        number of each node's graph among these (below 0 for other graphs) and its position in it.
         """
         first, size = self._subtrees
         shape = graph.max(initial=-1) + 1, position[nodes].max(initial=-1) + 1
@@ -209,11 +189,8 @@ class Forest:
         return first, size
 
     def lengths(self, edge_index: Tensor, edge_weight: Tensor | None) -> Tensor:
-        r"""Returns the length of each node's edge to its parent, the smallest one of parallel edges; 0 for roots.
-
-        Args:
-            edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`. Edges outside the forest do not count.
-            edge_weight (torch.Tensor, optional): Their lengths, :obj:`[E]`, differentiable. (default: :obj:`None`, ones)
+        r"""Returns the length of each node's edge to its parent, the smallest one of parallel edges; 0 for roots. Edges
+        :obj:`[2, E]` outside the forest do not count. Gradients flow to their lengths :obj:`[E]`, by default ones.
         """
         if edge_weight is None:
             return torch.from_numpy(~self.root).to(edge_index.device, torch.get_default_dtype())
@@ -226,11 +203,8 @@ class Forest:
 
     @outside_transforms
     def longest_path(self, length: Tensor) -> float:
-        r"""Returns the largest distance between nodes of a tree.
-
-        Args:
-            length (torch.Tensor): The length of each node's edge to its parent, at least 0, and 0 for roots.
-        """
+        r"""Returns the largest distance between nodes of a tree, given the length of each node's edge to its parent, 0 for
+        roots."""
         lengths = length.detach().double().cpu().numpy()
         # The farthest node from any node is an end of a longest path.
         order = np.argsort(self.distance(lengths))
@@ -243,14 +217,8 @@ class Forest:
         return float(forest.distance(from_end).max(initial=0.0))
 
     def stretch(self, length: NDArray[Any], source: Indices, target: Indices, edge_weight: NDArray[Any]) -> NDArray[Any]:
-        r"""Returns the distance in the forest between the ends of edges, divided by the lengths of the edges. It is 1 for
-        self-loops and edges of length 0.
-
-        Args:
-            length (numpy.ndarray): The length of each node's edge to its parent, 0 for roots.
-            source (numpy.ndarray): One end of each edge.
-            target (numpy.ndarray): The other end, in the same tree.
-            edge_weight (numpy.ndarray): The lengths of the edges.
+        r"""Returns the distance in the forest between the ends of edges, in the same tree, divided by the lengths of the edges.
+        It is 1 for self-loops and edges of length 0. :obj:`length` is that of each node's edge to its parent, 0 for roots.
         """
         jumps = [self.parent]
         while not np.array_equal(jumps[-1], self.tree):
@@ -302,12 +270,7 @@ class Histograms:
 
     @classmethod
     def of(cls, forest: Forest, depth: Indices) -> Histograms:
-        r"""Counts the nodes at every distance.
-
-        Args:
-            forest (Forest): The forest.
-            depth (numpy.ndarray): The distance between each node and the root of its tree.
-        """
+        r"""Counts the nodes at every distance, given the distance between each node and the root of its tree."""
         num_nodes, up, down = forest.num_nodes, forest.up, forest.down
         leaf = down == np.arange(num_nodes)
         climbs = leaf | (forest.round[up] < forest.round[down])

@@ -36,11 +36,7 @@ class ForwardPass:
         self._current = _Pass(0)
 
     def enter(self, user: object) -> None:
-        r"""Enters the pass, before requesting states.
-
-        Args:
-            user (object): The mask that requests states.
-        """
+        r"""Enters the pass, before a user, such as a mask, requests states."""
         number = int(torch.randint(2**62, ()))
         call = id(user), number
         repeated = next((each for each in self._passes if call in each.calls), None)

@@ -2,9 +2,10 @@ r"""The graph on which masks are prepared: edges, weights, and the graph of each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from copy import copy
-from typing import Any, TypeVar
+from functools import partial
+from typing import Any, Protocol, TypeVar
 from weakref import ref
 
 import torch
@@ -14,17 +15,32 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edge_checks import WHOLE, check_edges, check_is_no_batch, checked_edges
+from pyg_topomask.graphs.edge_checks import checked_edges
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.utils.checks import check_choice, check_whole, is_whole
-from pyg_topomask.utils.functorch import check_not_transformed, is_exporting, outside_transforms
+from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
+from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
 
 __all__ = ['Graph']
 
 State = TypeVar('State')
+
+
+class HasState(Protocol):
+    r"""What a graph asks of a mask, see :class:`~pyg_topomask.masks.Mask`."""
+
+    @property
+    def fresh(self) -> bool: ...
+
+    @property
+    def parts(self) -> Sequence[HasState]: ...
+
+    def settings(self) -> Hashable: ...
+
+    def prepare(self, graph: Any, generator: torch.Generator | None = None) -> Any: ...
+
 
 #: The normalizations of :meth:`Graph.normalized_weight`.
 NORMALIZATIONS = ('sym', 'rw', None)
@@ -71,7 +87,9 @@ class Graph:
         data: Data | None = None,
     ) -> None:
         check_not_transformed(edge_index=edge_index, edge_weight=edge_weight, batch=batch)
-        self._set(edge_index, num_nodes, edge_weight, batch, num_graphs, data)
+        self._set_edges(*checked_edges(edge_index, num_nodes, edge_weight, batch), data)
+        #: The division of the nodes into graphs.
+        self.segments = Segments.checked(num_nodes, batch, num_graphs, edge_index.device)
 
     def _set_edges(self, edge_index: Tensor, edge_weight: Tensor | None, data: Data | None) -> None:
         self.edge_index = edge_index
@@ -83,44 +101,9 @@ class Graph:
         # The attributes read from the data, by name. None is a missing one.
         self._read: dict[str, Any] = {}
 
-    @outside_transforms
-    def _set(
-        self,
-        edge_index: Tensor,
-        num_nodes: int,
-        edge_weight: Tensor | None,
-        batch: Tensor | None,
-        num_graphs: int | None,
-        data: Data | None,
-    ) -> None:
-        if isinstance(edge_weight, Tensor) and edge_weight.dtype in WHOLE:
-            check_is_no_batch(edge_weight, num_nodes)
-            edge_weight = edge_weight.to(torch.get_default_dtype())
-        self._set_edges(edge_index, edge_weight, data)
-        check_whole(0, num_nodes=num_nodes)
-        if is_exporting():  # the program checks the edges that it is given
-            self.edge_index = checked_edges(edge_index, num_nodes, edge_weight, batch)
-        else:
-            check_edges(edge_index, num_nodes, edge_weight, batch)
-        #: The division of the nodes into graphs.
-        self.segments = Segments(num_nodes, batch, device=edge_index.device)
-        named = self.segments.num_graphs
-        if num_graphs is not None and batch is None and num_graphs != 1:
-            raise ArgumentError('num_graphs', f'{num_graphs!r} without batch', '1')
-        if num_graphs is not None and not is_whole(num_graphs, named):
-            raise ArgumentError(
-                'num_graphs', f'{num_graphs!r}, but batch names graph {named - 1}', f'whole numbers from {named}'
-            )
-        if num_graphs is not None and num_graphs != named:
-            self.segments = Segments(num_nodes, batch, int(num_graphs), edge_index.device)
-
     @classmethod
     def from_tensors(
-        cls,
-        edge_index: Adj,
-        num_nodes: int,
-        edge_weight: Tensor | None = None,
-        batch: Tensor | None = None,
+        cls, edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = None, batch: Tensor | None = None
     ) -> Graph:
         r"""Creates a graph from the arguments of a PyG layer. :obj:`edge_index` may also be a sparse :obj:`adj_t`, whose values
         are the edge weights if :obj:`edge_weight` is not given.
@@ -173,18 +156,17 @@ class Graph:
         """
         key = id(batch)
         owner, graph = _SHARED.get(key, (None, None))
-        fits = owner is not None and owner() is batch
-        if (
-            graph is None
-            or not fits
-            or graph.num_nodes != (batch.num_nodes or 0)
-            or any(_attribute(batch, name) is not value for name, value in graph._read.items())
-        ):
-            graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
-            _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
-        else:
+        if graph is not None and owner is not None and owner() is batch and graph._is_of(batch):
             graph.data = copy(batch)  # what no mask has read may be new
+            return graph
+        graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
+        _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
         return graph
+
+    def _is_of(self, data: Data) -> bool:
+        r"""Returns whether data still has what was read from it."""
+        same_nodes = self.num_nodes == (data.num_nodes or 0)
+        return same_nodes and all(_attribute(data, name) is value for name, value in self._read.items())
 
     @property
     def num_nodes(self) -> int:
@@ -255,13 +237,12 @@ class Graph:
         """
         value = self.get(name)
         if value is None:
-            raise ArgumentError(
-                argument,
-                f'the attribute name {name!r}, which the data lacks',
-                'its attributes (layers take data as graph=data)',
+            given = f'the attribute name {name!r}, which the data lacks'
+            remedy = (
                 'it comes with the data set, or from a transform (in topomask.transforms of a YAML) that stores it under this '
-                f'name, as AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: {name!r}',
+                f'name, as AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: {name!r}'
             )
+            raise ArgumentError(argument, given, 'its attributes (layers take data as graph=data)', remedy)
         return value
 
     def get(self, name: str) -> Any:
@@ -274,23 +255,15 @@ class Graph:
         Node :math:`i` attends (or walks) to node :math:`j` if :math:`A_{ij} \ne 0`.
 
         Args:
-            flow (str): With :obj:`"source_to_target"`, as in PyG, :math:`A_{ij}` is the weight of the edges :math:`(j, i)`, and
-                with :obj:`"target_to_source"` of the edges :math:`(i, j)`. (default: :obj:`"source_to_target"`)
-
-        Raises:
-            ValueError: If the flow is unknown.
+            flow (str): See :class:`~pyg_topomask.masks.AdjacencyMask`. (default: :obj:`"source_to_target"`)
         """
         return row_and_col(self.edge_index.long(), flow)
 
     def normalized_weight(self, normalization: str | None, flow: str = 'source_to_target') -> Tensor:
-        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`. Degrees are sums of the absolute weights of
-        the edges in the rows and in the columns of :math:`\mathbf{A}`, before parallel edges add up. The result is in float64.
-        With :obj:`None`, it is the weights, at least in float32.
-
-        Args:
-            normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}`,
-                :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`.
-            flow (str): The direction of attention, see :meth:`row_and_col`. (default: :obj:`"source_to_target"`)
+        r"""Returns the entries of :math:`\mathbf{W}` at the edges, :obj:`[E]`, in float64. Degrees are sums of the absolute
+        weights of the edges in the rows and in the columns of :math:`\mathbf{A}`, before parallel edges add up. With
+        :obj:`normalization=None`, it is the weights, at least in float32. The arguments are those of
+        :class:`~pyg_topomask.masks.AdjacencyMask`.
         """
         check_normalization(normalization)
         if normalization is None:
@@ -315,7 +288,7 @@ class Graph:
             keys, order = (target * self.num_nodes + source).sort(stable=True)
             return keys, weight[order]
 
-        edges = self.prepared('ordered edges', lambda: ordered(self.edge_index, self.weight))
+        edges = self.cached('ordered edges', lambda: ordered(self.edge_index, self.weight))
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def rows_to_store(self, num_rows: int) -> int:
@@ -326,58 +299,50 @@ class Graph:
             num_rows += 1
         return num_rows
 
-    def holds(self, settings: Hashable) -> bool:
-        r"""Returns whether the graph has the state of :obj:`settings`."""
-        return settings in self._states
+    def state(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+        r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
+        :meth:`~pyg_topomask.masks.Mask.settings` share it. The graph does not keep states that gradients flow through, nor
+        those of a generator. The state of a composed mask is the list of those of its parts.
+
+        Args:
+            mask (Mask): The mask.
+            generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
+                is not shared. (default: :obj:`None`)
+        """
+        check_generator(generator)
+        if mask.fresh and generator is None:
+            self.forward_pass.enter(mask)
+        return self._state(mask, generator)
 
     @outside_transforms
-    def prepared(self, settings: Hashable, prepare: Callable[[], State]) -> State:
-        r"""Returns the state of :obj:`settings`, prepared at the first call.
+    def _state(self, mask: HasState, generator: torch.Generator | None) -> Any:
+        if mask.parts:
+            return [self._state(part, generator) for part in mask.parts]
+        learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        # A state may outlive the call. A state created in inference mode could not be used for training later.
+        with torch.inference_mode(False):
+            if generator is not None or learned:
+                return self._prepare(mask, generator)
+            if mask.fresh:
+                return self.forward_pass.state(mask.settings(), partial(self._prepare, mask))
+            return self.cached(mask.settings(), partial(self._prepare, mask))
 
-        Args:
-            settings (Hashable): The key of the state.
-            prepare (callable): Creates the state.
-        """
-        if settings not in self._states:
-            with torch.inference_mode(False):  # kept, and possibly used in training later
-                self._states[settings] = prepare()
-        return self._states[settings]
-
-    def prepare_mask(self, mask: Any, generator: torch.Generator | None = None) -> Any:
-        r"""Prepares a mask on this graph. Sharded graphs override this method.
-
-        Args:
-            mask (Mask): The mask.
-            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
-        """
+    def _prepare(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
         return mask.prepare(self) if generator is None else mask.prepare(self, generator)
 
-    def bind_mask(self, mask: Any, state: Any) -> Any:
-        r"""Binds a mask to a state from :meth:`prepare_mask`. Sharded graphs override this method.
+    def has_state(self, mask: HasState) -> bool:
+        r"""Returns whether nothing is left to prepare for a mask."""
+        if mask.parts:
+            return all(map(self.has_state, mask.parts))
+        return not mask.fresh and self.has_cached(mask.settings())
 
-        Args:
-            mask (Mask): The mask.
-            state (Any): The prepared state.
-        """
-        return mask.bind(self, state)
+    def has_cached(self, key: Hashable) -> bool:
+        r"""Returns whether :meth:`cached` has been called with a key."""
+        return key in self._states
 
-    def convolve(self, conv: Any, x: Tensor, edge_index: Adj, **kwargs: Any) -> Any:
-        r"""Calls a PyG convolution. Sharded graphs override this method.
-
-        Args:
-            conv (MessagePassing): The convolution.
-            x (torch.Tensor): The node features, :obj:`[N, F]`.
-            edge_index (torch.Tensor or SparseTensor): The edge indices.
-            **kwargs (optional): Passed on to the convolution.
-        """
-        return conv(x, edge_index, **kwargs)
-
-    def check_layer(self, layer: torch.nn.Module) -> None:
-        r"""Raises an error for a layer that would not see all nodes. Sharded graphs override this method.
-
-        Args:
-            layer (torch.nn.Module): The layer.
-        """
+    def cached(self, key: Hashable, make: Callable[[], State]) -> State:
+        r"""Returns what a function makes, the same at every call with an equal key."""
+        return kept(self._states, key, make)
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'

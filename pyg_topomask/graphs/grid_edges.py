@@ -10,12 +10,8 @@ from torch import Tensor
 
 
 def grid_edges(shape: Sequence[int], device: torch.device | None = None) -> Tensor:
-    r"""Returns the edges between neighbors along each dimension of a grid, in both directions, sorted by source and target. The
-    nodes are in row-major order.
-
-    Args:
-        shape (sequence of int): The number of nodes in each dimension.
-        device (torch.device, optional): The device of the edges. (default: :obj:`None`, the CPU)
+    r"""Returns the edges between neighbors along each dimension of a grid of the given shape, in both directions, sorted by
+    source and target. The nodes are in row-major order.
 
     Example:
         >>> grid_edges((2, 2))

@@ -2,23 +2,24 @@ r"""The division of the nodes of a batch into graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.utils.functorch import int_or_symint, outside_transforms
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import is_whole
+from pyg_topomask.utils.functorch import int_or_symint, kept, outside_transforms
 
 __all__ = ['Segments']
 
 
 @dataclass(frozen=True)
 class SegmentGroup:
-    r"""Graphs of similar size, padded to :math:`n` nodes each.
-
-    Padding repeats the last node of the same graph, so that graphs stay separate.
+    r"""Graphs of similar size, padded to :math:`n` nodes each. Padding repeats the last node of the same graph, so that graphs
+    stay separate.
 
     Args:
         source (torch.Tensor): The node in each slot, :obj:`[G, n]`.
@@ -70,6 +71,9 @@ class Segments:
         (tensor([0, 2, 3]), 2)
     """
 
+    #: Whether this process has all nodes.
+    is_whole = True
+
     def __init__(
         self,
         num_nodes: int,
@@ -86,12 +90,22 @@ class Segments:
         self.num_graphs = num_graphs
         self.device = device if batch is None else batch.device
         # Not functools.cached_property, whose lock in Python 3.11 causes graph breaks in torch.compile.
-        self._index: Tensor | None = None
-        self._ptr: Tensor | None = None
-        self._extent: tuple[int, int] | None = None
-        self._groups: dict[int | None, tuple[Tensor, ...]] = {}
-        #: The shard of these nodes, if several processes share the graph. It replaces the routes of attention.
-        self.shard: Any = None
+        self._derived: dict[Hashable, Any] = {}
+
+    @classmethod
+    @outside_transforms
+    def checked(cls, num_nodes: int, batch: Tensor | None, num_graphs: int | None, device: torch.device) -> Segments:
+        r"""Creates segments, unless the number of graphs does not fit the batch vector."""
+        segments = cls(num_nodes, batch, device=device)
+        least = segments.num_graphs
+        if num_graphs is None or num_graphs is least:
+            return segments
+        if batch is None and num_graphs != 1:
+            raise ArgumentError('num_graphs', f'{num_graphs!r} without batch', '1')
+        if not is_whole(num_graphs, least):
+            given = f'{num_graphs!r}, but batch names graph {least - 1}'
+            raise ArgumentError('num_graphs', given, f'whole numbers from {least}')
+        return cls(num_nodes, batch, int(num_graphs), device)
 
     @classmethod
     def from_ptr(cls, ptr: Tensor, num_nodes: int) -> Segments:
@@ -100,24 +114,22 @@ class Segments:
         return cls(num_nodes, graphs.repeat_interleave(ptr.diff(), output_size=num_nodes), ptr.numel() - 1)
 
     @property
-    @outside_transforms
     def index(self) -> Tensor:
         r"""The graph of each node, in int64, :obj:`[N]`."""
-        if self._index is None:
-            with torch.inference_mode(False):  # kept, and possibly used in training later
-                zeros = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
-                self._index = zeros if self.batch is None else self.batch.long()
-        return self._index
+        return kept(self._derived, 'index', self._make_index)
+
+    def _make_index(self) -> Tensor:
+        zeros = torch.zeros(self.num_nodes, dtype=torch.long, device=self.device)
+        return zeros if self.batch is None else self.batch.long()
 
     @property
-    @outside_transforms
     def ptr(self) -> Tensor:
         r"""The first node of each graph, and :math:`N`, :obj:`[B + 1]`."""
-        if self._ptr is None:
-            with torch.inference_mode(False):
-                bounds = torch.arange(self.num_graphs + 1, device=self.device)
-                self._ptr = bounds * self.num_nodes if self.batch is None else torch.searchsorted(self.index, bounds)
-        return self._ptr
+        return kept(self._derived, 'ptr', self._make_ptr)
+
+    def _make_ptr(self) -> Tensor:
+        bounds = torch.arange(self.num_graphs + 1, device=self.device)
+        return bounds * self.num_nodes if self.batch is None else torch.searchsorted(self.index, bounds)
 
     @property
     def sizes(self) -> Tensor:
@@ -142,35 +154,25 @@ class Segments:
     @property
     def largest(self) -> int:
         r"""The number of nodes of the largest graph."""
-        return self._measured()[0]
+        return kept(self._derived, 'extent', self._measured)[0]
 
     @property
     def num_pairs(self) -> int:
         r"""The number of pairs of nodes of the same graph."""
-        return self._measured()[1]
+        return kept(self._derived, 'extent', self._measured)[1]
 
-    @outside_transforms
     def _measured(self) -> tuple[int, int]:
-        if self._extent is None:
-            if not self.several or isinstance(self.num_graphs, torch.SymInt):  # then an upper bound
-                self._extent = self.num_nodes, self.num_nodes**2
-            else:  # one synchronization with a GPU
-                largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()
-                self._extent = largest, num_pairs
-        return self._extent
+        if not self.several or isinstance(self.num_graphs, torch.SymInt):  # then an upper bound
+            return self.num_nodes, self.num_nodes**2
+        # One synchronization with a GPU.
+        largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()
+        return largest, num_pairs
 
-    @outside_transforms
     def group_tensors(self, most: int | None = None) -> tuple[Tensor, ...]:
-        r"""Returns source and target of each :class:`SegmentGroup`, interleaved, as arguments of custom operators. Widths are
-        4, 6, 8, 12, 16, 24 and so on, so that at most half of a graph is padding.
-
-        Args:
-            most (int, optional): The largest number of graphs in a group. (default: :obj:`None`, any number)
+        r"""Returns source and target of each :class:`SegmentGroup`, interleaved, as arguments of custom operators. A group has
+        at most :obj:`most` graphs. Widths are 4, 6, 8, 12, 16, 24 and so on, so that at most half of a graph is padding.
         """
-        if most not in self._groups:
-            with torch.inference_mode(False):
-                self._groups[most] = self._group(most)
-        return self._groups[most]
+        return kept(self._derived, ('groups', most), lambda: self._group(most))
 
     def _group(self, most: int | None) -> tuple[Tensor, ...]:
         size = self.sizes.cpu()
@@ -232,10 +234,7 @@ def groups_of_constants(constants: Sequence[Tensor], num_nodes: int, most: int |
 
 
 def next_power_of_two(size: Tensor) -> Tensor:
-    r"""Returns the smallest power of two that is at least each size, exactly.
-
-    Args:
-        size (torch.Tensor): Sizes from 1 to :obj:`2**53`.
+    r"""Returns the smallest power of two that is at least each size from 1 to :obj:`2**53`, exactly.
 
     Example:
         >>> next_power_of_two(torch.tensor([1, 2, 3, 2**30 + 1]))
@@ -245,11 +244,8 @@ def next_power_of_two(size: Tensor) -> Tensor:
 
 
 def by_width(size: Tensor) -> Iterator[tuple[int, Tensor]]:
-    r"""Yields powers of two in ascending order, and the positions of the sizes that round up to each of them. With such
+    r"""Yields powers of two in ascending order, and the positions of the sizes from 1 that round up to each of them. With such
     padding, at most half of a graph is padding.
-
-    Args:
-        size (torch.Tensor): Sizes from 1, :obj:`[G]`.
 
     Example:
         >>> list(by_width(torch.tensor([3, 1, 4])))

@@ -27,20 +27,8 @@ _GROWTH = 4.0
 def spanning_forests(
     edge_index: Tensor, edge_weight: Tensor | None, num_nodes: int, method: str, num_trees: int, seed: int
 ) -> list[Tensor]:
-    r"""Returns the edges of spanning forests, :obj:`[2, N - components]` each, see
-    :class:`~pyg_topomask.transforms.AddSpanningForest`. They depend on the seed and on the graph, and not on the order of its
-    edges.
-
-    Args:
-        edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
-        edge_weight (torch.Tensor, optional): The lengths of the edges, :obj:`[E]`.
-        num_nodes (int): The number of nodes.
-        method (str): :obj:`"low_stretch"`, :obj:`"minimum"` or :obj:`"random"`.
-        num_trees (int): The number of forests.
-        seed (int): The seed.
-
-    Raises:
-        ValueError: If the method is unknown, or a length is negative with :obj:`"low_stretch"`.
+    r"""Returns the edges of spanning forests, :obj:`[2, N - components]` each. They depend on the seed and on the graph, and
+    not on the order of its edges. The arguments are those of :class:`~pyg_topomask.transforms.AddSpanningForest`.
     """
     check_choice(METHODS, method=method)
     if edge_weight is not None and method == 'low_stretch' and bool((edge_weight < 0).any()):

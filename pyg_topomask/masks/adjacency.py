@@ -33,9 +33,8 @@ class AdjacencyMask(Mask):
         \mathbf{M} = \mathbf{W} + s \, \mathbf{I}
 
     where :math:`\mathbf{W}` is the normalized adjacency matrix :math:`\mathbf{A}`, and :math:`A_{ij}` is the weight of the edge
-    :math:`(j, i)`. As in PyG, a node attends to the sources of its incoming edges. Parallel edges add up.
-
-    A product takes :math:`O(E)`.
+    :math:`(j, i)`. As in PyG, a node attends to the sources of its incoming edges. Parallel edges add up. A product takes
+    :math:`O(E)`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -45,15 +44,14 @@ class AdjacencyMask(Mask):
             the sums of the absolute weights of the edges in each row and column, :obj:`"rw"` for
             :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. (default: :obj:`None`)
         flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` along an edge
-            :math:`(j, i)`; or :obj:`"target_to_source"`, along an edge :math:`(i, j)`.
-            (default: :obj:`"source_to_target"`)
+            :math:`(j, i)`; or :obj:`"target_to_source"`, along an edge :math:`(i, j)`. :math:`A_{ij}` is then the weight of
+            the edge :math:`(i, j)`. (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`self_loop` :math:`(H)`
 

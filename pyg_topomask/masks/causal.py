@@ -3,7 +3,7 @@ r"""Causal masks: prefix sums that restart in every graph."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -15,8 +15,7 @@ from pyg_topomask.graphs.segments import Segments, by_width
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Product
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.utils.checks import described
 from pyg_topomask.utils.functorch import LoopedFunction
 
 # Rows per block of a sum: a block stays in cache.
@@ -62,15 +61,22 @@ def _reverse(layouts: Sequence[Tensor]) -> tuple[Tensor, ...]:
     return (*layouts[half:], *layouts[:half])
 
 
-@dataclass(frozen=True)
-class CausalStructure(MaskStructure):
-    r"""Prefix sums within each graph. Tensors: the layouts of the order and of the reverse order, see :func:`_layout`."""
+@dataclass(eq=False, repr=False)
+class PrefixSum(MaskOperator):
+    r"""Prefix sums within each graph.
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return _PrefixSum.apply(x, *tensors)
+    Args:
+        layouts (tuple of torch.Tensor): The layouts of the order and of the reverse order, see :func:`_layout`.
+    """
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return self, _reverse(tensors)
+    layouts: tuple[Tensor, ...]
+
+    def apply(self, x: Tensor) -> Tensor:
+        return _PrefixSum.apply(x, *self.layouts)
+
+    @property
+    def T(self) -> MaskOperator:
+        return replace(self, layouts=_reverse(self.layouts))
 
 
 def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> tuple[Tensor, ...]:
@@ -84,8 +90,7 @@ def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> t
 
     Returns:
         tuple of torch.Tensor: For each node the entry of the concatenated tables that holds its sum, counted from 1 with 0
-        for no sum, :obj:`[N]`, and tables of sorted nodes, :obj:`[graphs, size]`. A graph that is smaller than its table
-        repeats its last node, and the sums of the copies are not used.
+        for no sum, :obj:`[N]`, and tables of sorted nodes, :obj:`[graphs, size]`, which repeat the last node of small graphs.
     """
     size, first, position, device = segments.sizes, segments.ptr[:-1], segments.position, order.device
     start, tables, used = torch.zeros_like(size), [], 1
@@ -116,16 +121,15 @@ class CausalMask(Mask):
         M_{ij} = 1 \text{ if } o_j \le o_i \text{ in the same graph, else } 0
 
     where :math:`o_i` is the position of node :math:`i` in the order. Nodes with the same position attend to each other. With
-    :obj:`strict=True`, the condition is :math:`o_j < o_i`, and they do not. Products are prefix sums within each graph, in
-    :math:`O(N)`. Products with the transpose :attr:`T` are suffix sums.
+    :obj:`strict=True`, the condition is :math:`o_j < o_i`. Products are prefix sums within each graph, in :math:`O(N)`, and
+    products with the transpose :attr:`T` are suffix sums.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         order (str, optional): The name of a node attribute of the data, :obj:`[N]` or :obj:`[N, 1]`, that orders the nodes of
-            each graph, such as a time stamp or a position. :obj:`None` is the order in which the nodes are stored.
-            (default: :obj:`None`)
-        strict (bool): Attend only to earlier nodes, not to the node itself. The first node of a graph then attends to no
-            node, and its output is 0. (default: :obj:`False`)
+            each graph, such as a time stamp. :obj:`None` is the order in which the nodes are stored. (default: :obj:`None`)
+        strict (bool): Attend only to earlier nodes. The first node of a graph then attends to no node, and its output is 0.
+            (default: :obj:`False`)
 
     Raises:
         ValueError: If the attribute is missing, does not fit the nodes, or is not finite.
@@ -160,20 +164,16 @@ class CausalMask(Mask):
         # The reverse order within each graph.
         segments = graph.segments
         back = segments.ptr[1:][segments.index] - 1 - segments.position
-        return (
-            *_layout(order, value, segments, self.strict),
-            *_layout(order[back], value[back], segments, self.strict),
-        )
+        backwards = _layout(order[back], value[back], segments, self.strict)
+        return *_layout(order, value, segments, self.strict), *backwards
 
     def _sorted(self, graph: Graph) -> tuple[Tensor, Tensor]:
         r"""Returns the nodes, graph by graph, in ascending order of the attribute, and the attribute in this order."""
         assert self.order is not None
         value = graph.attribute(self.order, 'order')
         if not isinstance(value, Tensor) or value.shape not in ((graph.num_nodes,), (graph.num_nodes, 1)) or value.is_complex():
-            got = f'shape {tuple(value.shape)} of {value.dtype}' if isinstance(value, Tensor) else type(value).__name__
-            raise ArgumentError(
-                'order', f'{self.order!r} with {got}', f'a tensor of shape [{graph.num_nodes}], one real number a node'
-            )
+            accepted = f'a tensor of shape [{graph.num_nodes}], one real number a node'
+            raise ArgumentError('order', f'{self.order!r} with {described(value)}', accepted)
         value = value.detach().view(-1)
         if value.is_floating_point() and not bool(value.isfinite().all()):
             node = int((~value.isfinite()).nonzero()[0])
@@ -183,7 +183,7 @@ class CausalMask(Mask):
         return order, value[order]
 
     def bind(self, graph: Graph, state: tuple[Tensor, ...]) -> MaskOperator:
-        return MaskOperator(graph.segments, self.heads, Product(CausalStructure(), state, graph.num_nodes))
+        return PrefixSum(state, segments=graph.segments, heads=self.heads, cost=graph.num_nodes)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, order={self.order!r}, strict={self.strict}'

@@ -2,36 +2,35 @@ r"""A given matrix as a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.given import GivenMask
+from pyg_topomask.masks.base.parameters import GivenMask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Product
-from pyg_topomask.operators.structures import MaskStructure
 
 
-@dataclass(frozen=True)
-class DenseStructure(MaskStructure):
+@dataclass(eq=False, repr=False)
+class Dense(MaskOperator):
     r"""An explicit matrix, :obj:`[H or 1, N, N]`."""
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        (matrix,) = tensors
-        return torch.matmul(matrix.to(x.dtype), x.transpose(0, 1)).transpose(0, 1)
+    matrix: Tensor
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return self, (tensors[0].transpose(1, 2),)
+    def apply(self, x: Tensor) -> Tensor:
+        return torch.matmul(self.matrix.to(x.dtype), x.transpose(0, 1)).transpose(0, 1)
+
+    @property
+    def T(self) -> MaskOperator:
+        return replace(self, matrix=self.matrix.transpose(1, 2))
 
 
 class DenseMask(GivenMask):
-    r"""A given :math:`N \times N` matrix as a mask. Entries between different graphs of a batch count as zero. The mask costs
-    :math:`O(N^2)`. Use it for small graphs, for comparisons, and for matrices without structure. One product covers all nodes,
-    so NaN in one graph spreads to the other graphs of the batch.
+    r"""A given :math:`N \times N` matrix as a mask, for small graphs and for comparisons. Entries between different graphs of a
+    batch count as zero. The mask costs :math:`O(N^2)`. One product covers all nodes, so NaN in one graph spreads to the other
+    graphs of the batch.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`, or the number of heads of the matrix)
@@ -44,8 +43,7 @@ class DenseMask(GivenMask):
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-        - **parameters:** :obj:`matrix` :math:`(|\mathcal{V}|, |\mathcal{V}|)` or :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-          *(optional)*
+        - **parameters:** :obj:`matrix`, in its given shape *(optional)*
 
     Example:
         >>> from torch_geometric.data import Data
@@ -80,5 +78,5 @@ class DenseMask(GivenMask):
             raise ArgumentError('matrix', f'{matrix.size(-1)} rows for {graph.num_nodes} nodes', 'one row per node')
         if graph.batch is not None:
             matrix = matrix * (graph.batch.unsqueeze(0) == graph.batch.unsqueeze(1))
-        product = Product(DenseStructure(), (matrix.expand(self.heads, -1, -1),), cost=graph.num_nodes**2)
-        return MaskOperator(graph.segments, self.heads, product)
+        matrix = matrix.expand(self.heads, -1, -1)
+        return Dense(matrix, segments=graph.segments, heads=self.heads, cost=graph.num_nodes**2)

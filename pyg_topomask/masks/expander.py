@@ -24,22 +24,8 @@ def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:
     <https://doi.org/10.1145/780542.780646>`_), as in `"Exphormer: Sparse Transformers for Graphs"
     <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The edges depend only on the number of nodes and the seed.
 
-    Args:
-        graph (Graph): The graphs.
-        degree (int): The number of neighbors of each node, even: each cycle adds two.
-        seed (int): The seed. (default: :obj:`0`)
-
-    Returns:
-        torch.Tensor: The edges in both directions, without self-loops, :obj:`[2, E]`. In small graphs, cycles can share
-        edges, which are then parallel.
-
-    Raises:
-        ValueError: If :obj:`degree` is not a positive even number.
-
-    Example:
-        >>> graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=10)
-        >>> int(expander_edges(graph, degree=4).max()) < 10
-        True
+    Each cycle adds two to the degree, which must be even. Returns the edges in both directions, without self-loops, :obj:`[2,
+    E]`. In small graphs, cycles can share edges, which are then parallel.
     """
     check_even(degree=degree)
     nodes = torch.arange(graph.num_nodes, device=graph.device)
@@ -60,24 +46,21 @@ class ExpanderMask(Mask):
     r"""Attention along the edges of a random regular graph and of the input graph, and to the node itself, from `"Exphormer:
     Sparse Transformers for Graphs" <https://arxiv.org/abs/2303.06147>`_ (Sec. 3.2). The mask is 1 for these pairs of nodes and
     0 for all others. Exphormer's edge features are not included. For each virtual node, apply
-    :class:`torch_geometric.transforms.VirtualNode` once to the data.
-
-    A product takes :math:`O(E + N \, \text{degree})`.
+    :class:`torch_geometric.transforms.VirtualNode` once to the data. A product takes :math:`O(E + N \, \text{degree})`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         degree (int): The number of neighbors of a node in the random graph, even. (default: :obj:`6`)
         input_edges (bool): Also attend along the edges of the input graph. (default: :obj:`True`)
         seed (int): The seed of the random graph. (default: :obj:`0`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: node :math:`i` attends to node :math:`j` along an edge
-            :math:`(j, i)`; or :obj:`"target_to_source"`, along an edge :math:`(i, j)`.
+        flow (str): The direction of attention along edges, see :class:`~pyg_topomask.masks.AdjacencyMask`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If :obj:`degree` is not a positive even number, or :obj:`flow` is unknown.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:

@@ -2,8 +2,8 @@ r"""Masks estimated by graph random features."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from dataclasses import dataclass, field, fields
+from collections.abc import Hashable
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -12,18 +12,15 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base.initial_series import initial_series, resolve_positive
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.power_series import warn_of_growth
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.operators.sparse import sparse_operator
-from pyg_topomask.operators.sparse_matmul import SparseStructure, spmm
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.base import Alternatives, Chain, MaskOperator
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.sparse import Sparse, sparse_operator
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
@@ -31,47 +28,6 @@ from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
-
-# The tensors of one factor: its values and its pattern.
-_TENSORS = 1 + len(fields(SparsePattern))
-
-
-@dataclass(frozen=True)
-class GRFStructure(MaskStructure):
-    r""":math:`\hat{\Phi}_1 \cdots \hat{\Phi}_s \, (\hat{\Psi}_1 \cdots \hat{\Psi}_t)^{\top}` of sparse features. Tensors:
-    values and pattern of each :math:`\hat{\Phi}`, then of each :math:`\hat{\Psi}`."""
-
-    #: The number of factors :math:`s` of the queries. The others are those of the keys.
-    queries: int = field(default=1, repr=False)
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        starts = range(0, len(tensors), _TENSORS)
-        factors = [(tensors[start], SparsePattern(*tensors[start + 1 : start + _TENSORS])) for start in starts]
-        for value, pattern in factors[self.queries :]:
-            x = spmm(pattern, value.to(x.dtype), x, transpose=True)
-        for value, pattern in reversed(factors[: self.queries]):
-            x = spmm(pattern, value.to(x.dtype), x)
-        return x
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        split = self.queries * _TENSORS
-        keys = len(tensors) // _TENSORS - self.queries
-        return GRFStructure(keys), (*tensors[split:], *tensors[:split])
-
-    def diagonal(self, tensors: Sequence[Tensor]) -> Tensor | None:
-        root = self.root(tensors)
-        if root is None:
-            return None
-        value, pattern = root[1][0], SparsePattern(*root[1][1:])
-        diagonal = value.new_zeros(pattern.num_rows, value.size(0))
-        return diagonal.index_add(0, pattern.row, value.square().t())
-
-    def root(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]] | None:
-        query, key = tensors[:_TENSORS], tensors[_TENSORS:]
-        if len(key) != _TENSORS:  # stitched walks
-            return None
-        same = all(first is second or torch.equal(first, second) for first, second in zip(query, key, strict=True))
-        return (SparseStructure(), tuple(query)) if same else None
 
 
 @dataclass
@@ -84,7 +40,7 @@ class GRFState:
     stitched: tuple[GRFState, ...] = ()
     #: The mask blocks of the graphs.
     cache: dict[Hashable, Any] = field(default_factory=dict)
-    _pairs: dict[tuple[torch.dtype, str], PairLoads] = field(default_factory=dict)
+    _pairs: dict[Hashable, PairLoads] = field(default_factory=dict)
 
     @cached_property
     def num_features(self) -> int:
@@ -104,15 +60,14 @@ class GRFState:
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
-    @outside_transforms
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         r"""Returns the loads of all pairs of meeting walks, computed once."""
-        if (dtype, kinds) not in self._pairs:
-            if is_exporting():
-                raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before')
-            with torch.inference_mode(False):  # kept, and possibly used in training later
-                self._pairs[dtype, kinds] = PairLoads(self.query, self.key, dtype, kinds)
-        return self._pairs[dtype, kinds]
+        return kept(self._pairs, (dtype, kinds), lambda: self._meet(dtype, kinds))
+
+    def _meet(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        if is_exporting():
+            raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before')
+        return PairLoads(self.query, self.key, dtype, kinds)
 
 
 @options_of(WalkSettings)
@@ -136,11 +91,10 @@ class GRFMask(LogarithmicMask):
     directed graphs too.
 
     Walks that :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` has stored on the data override :obj:`num_walks`,
-    :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. Their :obj:`normalization`,
-    :obj:`importance` and :obj:`flow` must be the same as those of the mask. With :obj:`importance=False`, :obj:`p_halt`,
-    :obj:`walk_length` and :obj:`transition` must be the same too. Stored walks need at least :obj:`max_walk_length` hops, and
-    two ensembles for :obj:`independent_ensembles=True`. Gradients flow to the modulation, but not to the edge weights. Equal
-    graphs get equal walks.
+    :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. They need at least
+    :obj:`max_walk_length` hops, two ensembles for :obj:`independent_ensembles=True`, and the :obj:`normalization`,
+    :obj:`importance` and :obj:`flow` of the mask; with :obj:`importance=False`, also its :obj:`p_halt`, :obj:`walk_length` and
+    :obj:`transition`. Gradients flow to the modulation, but not to the edge weights. Equal graphs get equal walks.
 
     With :obj:`stitch` :math:`s > 1`, short walks are stitched to long ones, as in `"Computationally-efficient Graph Modeling
     with Refined Graph Random Features" <https://arxiv.org/abs/2510.07716>`_ (abstract; the equations are our derivation):
@@ -149,13 +103,11 @@ class GRFMask(LogarithmicMask):
         \hat{\mathbf{M}} = \hat{\Phi}_1 \cdots \hat{\Phi}_s \, (\hat{\Psi}_1 \cdots \hat{\Psi}_s)^{\top}, \qquad
         \mathbb{E} \, \hat{\Phi}_r = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
-    All factors have the same modulation and independent walks, so their expectations multiply. With two independent
-    ensembles on an undirected graph, :math:`\alpha` is the convolution of :math:`2s` equal :math:`f`. With
-    :obj:`asymmetric=True`, :math:`\mathbb{E} \, \hat{\mathbf{M}} = (\sum_l f_l \mathbf{W}^l)^s`. A node has :math:`n` walks
-    per factor, and up to :math:`n^s` chains of :math:`s` walks. With one ensemble for queries and keys, every entry is
-    biased, and not only the diagonal: the two factors in the middle share their walks, and the outer factors spread the
-    bias of their diagonal. A stitched mask does not list its entries, so softmax attention and entrywise products with
-    sparse masks reject it. It does not use stored walks.
+    All factors have the same modulation and independent walks. With two independent ensembles on an undirected graph,
+    :math:`\alpha` is the convolution of :math:`2s` equal :math:`f`. With :obj:`asymmetric=True`, :math:`\mathbb{E} \,
+    \hat{\mathbf{M}} = (\sum_l f_l \mathbf{W}^l)^s`. With one ensemble, every entry is biased, and not only the diagonal: the
+    two factors in the middle share their walks, and the outer factors spread the bias of their diagonal. A stitched mask does
+    not list its entries, so softmax attention and entrywise products with sparse masks reject it. It does not use stored walks.
 
     A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 
@@ -165,13 +117,10 @@ class GRFMask(LogarithmicMask):
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)
         max_walk_length (int): The largest number of hops :math:`L`. (default: :obj:`4`)
-        modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`, or a name.
-            :obj:`None` is :math:`f_l = 2^{-l}`. With a kernel of :func:`~pyg_topomask.masks.kernel_series`, such as
-            :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`, the mask initially estimates this kernel, and
-            :math:`f` is the root of its series, see :func:`~pyg_topomask.masks.deconvolve`. It warns
-            if :obj:`max_walk_length` omits a power of a polynomial or more than a tenth of a series. With
-            :obj:`"hops"`, heads start at different hops: :math:`f_l = 1` for :math:`l = h \bmod (L + 1)` in head :math:`h`,
-            and :math:`f_l = 0.02` otherwise. (default: :obj:`None`)
+        modulation (torch.Tensor or str, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`, or a name
+            as for the :obj:`coefficients` of a :class:`~pyg_topomask.masks.PowerSeriesMask`. :obj:`None` is
+            :math:`f_l = 2^{-l}`. With the name of a kernel, the mask initially estimates this kernel, and :math:`f` is the
+            root of its series, see :func:`~pyg_topomask.masks.deconvolve`. (default: :obj:`None`)
         asymmetric (bool or str): :obj:`False`; :obj:`True` for keys without walks; or :obj:`"pairs"` for a second modulation
             :attr:`key_modulation` of the keys, initially equal to that of the queries. (default: :obj:`False`)
         resample (str): When to sample walks that are not stored. With :obj:`"never"`, they depend only on :obj:`seed` and the
@@ -182,18 +131,16 @@ class GRFMask(LogarithmicMask):
         seed (int): The seed of walks that are not resampled. Layers with different seeds have different walks.
             (default: :obj:`0`)
         share_modulation (bool): Learn one modulation for all heads. (default: :obj:`False`)
-        positive (bool, optional): Learn the logarithm of the modulation, which then stays above 0. Training is more stable, and
-            softmax attention requires it. :obj:`None` is :obj:`True` if all initial values are above 0. (default: :obj:`None`)
-        stitch (int): The number of walks per chain :math:`s`. The queries and the keys have :math:`s` factors each, every one
-            with walks of at most :obj:`max_walk_length` hops. (default: :obj:`1`)
+        positive (bool, optional): Learn the logarithm of the modulation, see :class:`~pyg_topomask.masks.PowerSeriesMask`.
+            Softmax attention requires it. (default: :obj:`None`)
+        stitch (int): The number of walks per chain :math:`s`, each of at most :obj:`max_walk_length` hops. A node has :math:`n`
+            walks per factor, and up to :math:`n^s` chains. (default: :obj:`1`)
 
     Raises:
-        ValueError: If an argument is outside its range, arguments conflict, or the modulation does not have :math:`L + 1`
-            entries per head; if the data stores walks for :obj:`stitch` above 1.
+        ValueError: If an argument is outside its range, arguments conflict, or the data stores walks for :obj:`stitch` above 1.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`modulation` :math:`(H, L + 1)`, or :math:`(1, L + 1)` if shared, :obj:`key_modulation` of the
           same shape if :obj:`asymmetric="pairs"`
@@ -287,25 +234,26 @@ class GRFMask(LogarithmicMask):
         f = self.f
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
-            adjacency = AdjacencyMask(1, None, flow=self.flow).prepared(graph)
+            adjacency = graph.state(AdjacencyMask(1, None, flow=self.flow))
             warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
         if self.asymmetric is True and self.stitch == 1:
             return sparse_operator(graph, state.query.pattern, state.query.values(f), self.heads)
 
-        def tensors() -> tuple[Tensor, ...]:
-            queries: list[Tensor] = []
-            keys: list[Tensor] = []
+        def features(walks: WalkFeatures, series: Tensor) -> Sparse:
+            return Sparse(walks.values(series), walks.pattern, heads=self.heads)
+
+        def product() -> MaskOperator:
+            queries, keys = [], []
             for factor in (state, *state.stitched):
-                query = factor.query.values(f)
-                queries += query, *factor.query.pattern.tensors
+                query = features(factor.query, f)
+                queries.append(query)
                 if self.asymmetric is not True:
                     same = factor.key is factor.query and key_f is f
-                    keys += query if same else factor.key.values(key_f), *factor.key.pattern.tensors
-            return (*queries, *keys)
+                    keys.append(query.T if same else features(factor.key, key_f).T)
+            return Chain((*queries, *reversed(keys)))
 
-        product = Product(GRFStructure(self.stitch), tensors, cost=state.num_features)
         entries = None if self.stitch > 1 else SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
-        return MaskOperator(graph.segments, self.heads, product, entries=entries)
+        return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:
         changed = self._changed(asymmetric=False, resample='never', positive=True, stitch=1)

@@ -17,11 +17,11 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.diffusion import DiffusionMask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.exp_action import ExpActionStructure, chebyshev_coefficients, chebyshev_error, taylor_coefficients
+from pyg_topomask.masks.base.parameters import DiffusionMask
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.exp_action import ExpAction, chebyshev_coefficients, chebyshev_error, taylor_coefficients
 from pyg_topomask.operators.polynomial import polynomial_blocks
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.spectral_bound import GlobalReductions, spectral_bound
 from pyg_topomask.utils.checks import check_choice, is_number
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
@@ -92,21 +92,18 @@ class HeatKernelMask(DiffusionMask):
     kind                        :math:`\mathbf{M}`
     =========================== ======================================================================================
     ``laplacian``               :math:`\exp(-\lambda \mathbf{L})` with :math:`\mathbf{L} = \mathbf{D} - \mathbf{A}`
-    ``random_walk_laplacian``   :math:`\exp(-\lambda \mathbf{L} \mathbf{D}^{-1})`, where
-                                :math:`\mathbf{L} \mathbf{D}^{-1}` is :math:`\mathbf{I} - \mathbf{A} \mathbf{D}^{-1}`
+    ``random_walk_laplacian``   :math:`\exp(-\lambda \mathbf{L} \mathbf{D}^{-1})`
     ``normalized_laplacian``    :math:`\exp(-\lambda \mathbf{D}^{-1/2} \mathbf{L} \mathbf{D}^{-1/2})`
     ``adjacency``               :math:`\exp(\lambda (\mathbf{A} - \rho \mathbf{I}))`
     =========================== ======================================================================================
 
-    Parallel edges add up in :math:`\mathbf{A}`. :math:`\mathbf{D}` contains the column sums of :math:`|\mathbf{A}|`.
-    :math:`\mathbf{D}^{-1}` is zero for nodes of degree 0, which keep their heat: :math:`M_{ii} = 1`. :math:`\rho` is an upper
-    bound on the spectral radius of :math:`|\mathbf{A}|`, one per connected component. The factor :math:`e^{-\lambda \rho}`
-    avoids overflow, and cancels in normalized attention.
+    Parallel edges add up in :math:`\mathbf{A}`. :math:`\mathbf{D}` contains the column sums of :math:`|\mathbf{A}|`. Nodes of
+    degree 0 keep their heat: :math:`M_{ii} = 1`. :math:`\rho` is an upper bound on the spectral radius of :math:`|\mathbf{A}|`,
+    one per connected component. The factor :math:`e^{-\lambda \rho}` avoids overflow, and cancels in normalized attention.
 
-    The matrix is not formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`.
-    :math:`\lambda` and the tolerance determine its degree :math:`K`. Small graphs on a CPU store a few dense blocks. The masks
-    of all heads are linear combinations of these blocks. The blocks are computed again when a :math:`\lambda` has changed by
-    a quarter. The polynomial is
+    The matrix is not formed. :math:`\exp(\cdot) \mathbf{x}` is a polynomial in the sparse matrix and takes :math:`O(K E)`,
+    where :math:`\lambda` and the tolerance determine the degree :math:`K`. Small graphs on a CPU store a few dense blocks,
+    whose linear combinations are the masks of all heads, until a :math:`\lambda` has changed by a quarter. The polynomial is
 
     - a Taylor series for :obj:`"adjacency"`, up to :math:`\lambda \rho = 1000` in all heads and graphs of a batch. Without
       negative weights, all of its terms are positive, so small rows stay accurate next to large ones.
@@ -114,9 +111,8 @@ class HeatKernelMask(DiffusionMask):
       Its error is relative to the largest entry of :math:`\mathbf{x}` in the graph. Attention rows with a total weight below
       this error count as zero rows. A row whose weight is :math:`w` times the largest entry has a relative error of at most
       about :obj:`tolerance` :math:`/ w`, which is 0.5 % for the smallest rows that count in float32,
-      :math:`w = 2 \cdot 10^{-6}`. A smaller tolerance or float64 reduces it.
-      The bound :math:`\rho` may exceed the spectral radius. For :obj:`"adjacency"` without negative weights, the mask therefore
-      raises an error if :math:`\lambda` is so large that even the largest rows could be below the error.
+      :math:`w = 2 \cdot 10^{-6}`. For :obj:`"adjacency"` without negative weights, the mask raises an error if :math:`\lambda`
+      is so large that even the largest rows could be below the error, because :math:`\rho` may exceed the spectral radius.
     - a Taylor series for asymmetric matrices. :obj:`"adjacency"` on directed graphs has more terms, because powers of
       :math:`\mathbf{A}` may grow before they decay.
 
@@ -127,13 +123,12 @@ class HeatKernelMask(DiffusionMask):
         heads (int): The number of heads. (default: :obj:`1`)
         kind (str): One of the kinds above. :obj:`"laplacian"` and :obj:`"normalized_laplacian"` need symmetric edges and
             weights. (default: :obj:`"laplacian"`)
-        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0.
-            (default: :obj:`1.0`)
+        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0,
+            learned as the softplus of the parameter. (default: :obj:`1.0`)
         tolerance (float): The largest error of the polynomial. Results in a batch and alone agree up to this error, and so do
             results with and without blocks. (default: :obj:`1e-8`)
-        learnable (bool): Learn :math:`\lambda`, as the softplus of the parameter. (default: :obj:`True`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
-            or :obj:`"target_to_source"`, of the edges :math:`(i, j)`.
+        learnable (bool): Learn :math:`\lambda`. (default: :obj:`True`)
+        flow (str): The direction of attention along edges, see :class:`~pyg_topomask.masks.AdjacencyMask`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
@@ -141,8 +136,7 @@ class HeatKernelMask(DiffusionMask):
             :math:`\lambda` is too large for the graph, or a state dictionary is that of another :obj:`kind`.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`raw_lam` :math:`(H)`
 
@@ -184,21 +178,14 @@ class HeatKernelMask(DiffusionMask):
         return self.prepare_on(state, GlobalReductions(state.pattern))
 
     def prepare_on(self, state: AdjacencyState, nodes: GlobalReductions) -> HeatState:
-        r"""Prepares the mask on an adjacency matrix whose pattern contains the diagonal.
-
-        Args:
-            state (AdjacencyState): The matrix.
-            nodes (GlobalReductions): Reductions over all nodes.
-        """
+        r"""Prepares the mask on an adjacency matrix whose pattern contains the diagonal, with reductions over all nodes."""
         pattern, weight, loop = state.pattern, state.weight.double(), state.loop.double()
         row, col = nodes.row, nodes.col
         pair = nodes.asymmetric(weight.detach())
         if pair is not None and self.kind in ('laplacian', 'normalized_laplacian'):
-            raise ArgumentError(
-                'edge_index',
-                f'edges whose weights differ between {pair} and {pair[::-1]} for kind={self.kind!r}',
-                'symmetric graphs (transforms.ToUndirected makes them), or the kinds "random_walk_laplacian" and "adjacency"',
-            )
+            given = f'edges whose weights differ between {pair} and {pair[::-1]} for kind={self.kind!r}'
+            accepted = 'symmetric graphs (transforms.ToUndirected makes them), or "random_walk_laplacian" and "adjacency"'
+            raise ArgumentError('edge_index', given, accepted)
         degree = nodes.degree(weight)
         chebyshev = pair is None and self.kind != 'random_walk_laplacian'
         radius, growth, excess = 1.0, 1.0, 0.0
@@ -249,15 +236,25 @@ class HeatKernelMask(DiffusionMask):
         lam = self.lam
         coefficients, method = self.coefficients(state)
         value = state.value.to(lam.dtype).unsqueeze(0)
-        product = Product(
-            ExpActionStructure(method, tolerance=self.tolerance),
-            (coefficients.to(lam.dtype), value, *state.pattern.tensors, graph.segments.index, graph.segments.ptr),
-            cost=coefficients.size(1) * (state.pattern.nnz + graph.num_nodes),
+        cost = coefficients.size(1) * (state.pattern.nnz + graph.num_nodes)
+        product = ExpAction(
+            coefficients.to(lam.dtype),
+            value,
+            state.pattern,
+            method,
+            index=graph.segments.index,
+            ptr=graph.segments.ptr,
+            tolerance=self.tolerance,
+            segments=graph.segments,
+            heads=self.heads,
+            cost=cost,
         )
         blocks = self._blocks(graph, state, coefficients, method, product)
-        return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
+        return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=cost)
 
-    def _blocks(self, graph: Graph, state: HeatState, coefficients: Tensor, method: str, product: Product) -> Blocks | None:
+    def _blocks(
+        self, graph: Graph, state: HeatState, coefficients: Tensor, method: str, product: MaskOperator
+    ) -> PreparedBlocks | None:
         if (
             state.value.requires_grad
             or state.value.device.type != 'cpu'
@@ -265,7 +262,7 @@ class HeatKernelMask(DiffusionMask):
             or coefficients.size(1) > _TERMS
         ):
             return None
-        last: _LastSpan = graph.prepared(('blocks', self.settings(), self.tolerance, method), _LastSpan)
+        last: _LastSpan = graph.cached(('blocks', self.settings(), self.tolerance, method), _LastSpan)
         least, most = map(float, unwrapped(self.lam).double().aminmax())
         span = last.covering(least, most, partial(self._span, state, method))
         basis = span.basis
@@ -281,7 +278,7 @@ class HeatKernelMask(DiffusionMask):
         cost = (basis.size(0) - 1) * state.pattern.nnz
         combined = coefficients @ basis[: coefficients.size(1)]
         cancels = method == 'chebyshev' or (self.kind == 'adjacency' and not state.positive)
-        return Blocks(combined, terms, span.cache, cost, magnitude=magnitude if cancels else None)
+        return PreparedBlocks(combined, terms, span.cache, cost, magnitude=magnitude if cancels else None)
 
     @outside_transforms
     @torch.inference_mode(False)  # kept, and possibly used in training later

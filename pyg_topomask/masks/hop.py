@@ -17,12 +17,13 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.masks.base.initial_series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
+from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import count_within
+from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Entries, Product, SparseEntries
-from pyg_topomask.operators.sparse_matmul import SparseStructure
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.sparse import of_entries
 from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -50,21 +51,21 @@ class HopMask(LogarithmicMask):
         f (torch.Tensor or str): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a name. With
             :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H
             \rfloor` in head :math:`h` of :math:`H`. With :obj:`"hops"`, they start at different hops: :math:`f_d = 1` for
-            :math:`d = h \bmod (K + 1)`. In both cases, all other entries start at 0.02. With :obj:`"decay"`, all heads
-            start with :math:`f_d = 2^{-d}`. Balls are the default because they are clearly the best on two tasks on trees, and
-            close to the best on meshes (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`,
-            :obj:`accuracy_meshes.md`). (default: :obj:`"balls"`)
+            :math:`d = h \bmod (K + 1)`. All other entries start at 0.02. With :obj:`"decay"`, all heads start with
+            :math:`f_d = 2^{-d}`. Balls are clearly the best on two tasks on trees, and close to the best on meshes
+            (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`, :obj:`accuracy_meshes.md`).
+            (default: :obj:`"balls"`)
         learnable (bool): Learn :math:`f`. (default: :obj:`True`)
-        positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
-            initial values are above 0. (default: :obj:`None`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: paths to node :math:`i` follow the edges; or
-            :obj:`"target_to_source"`: they go against the edges. (default: :obj:`"source_to_target"`)
+        positive (bool, optional): Learn the logarithm of :math:`f`, see :class:`~pyg_topomask.masks.PowerSeriesMask`.
+            (default: :obj:`None`)
+        flow (str): With :obj:`"source_to_target"`, paths to node :math:`i` follow the edges, see
+            :class:`~pyg_topomask.masks.AdjacencyMask`. (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or more than :math:`2^{26}` pairs of nodes are within :math:`K` edges.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`raw_f` :math:`(H, K + 1)`
 
@@ -121,12 +122,11 @@ class HopMask(LogarithmicMask):
 
     def bind(self, graph: Graph, state: WalkFeatures) -> MaskOperator:
         f = self.f
-        # Neither is formed where blocks serve instead.
-        product = Product(SparseStructure(), lambda: (state.values(f), *state.pattern.tensors), state.nnz)
+        # They are not formed where blocks serve instead.
         entries = SparseEntries(lambda: Entries(state.pattern, state.values(f)), state.nnz)
-        return MaskOperator(graph.segments, self.heads, product, entries=entries, blocks=self._blocks(graph, state, f))
+        return of_entries(graph.segments, self.heads, entries, self._blocks(graph, state, f))
 
-    def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> Blocks | None:
+    def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> PreparedBlocks | None:
         r"""Returns the blocks of the graphs as functions of the number of hops."""
         if self.max_hops >= torch.iinfo(torch.int16).max:
             return None
@@ -137,8 +137,8 @@ class HopMask(LogarithmicMask):
             label[0, segments.pairs(state.start, state.visited)] = 1 + state.length.to(torch.int16)
             return label
 
-        cache: dict[Hashable, Any] = graph.prepared(('labels', self.settings()), dict)
-        return Blocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
+        cache: dict[Hashable, Any] = graph.cached(('labels', self.settings()), dict)
+        return PreparedBlocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, max_hops={self.max_hops}, positive={self.positive}, flow={self.flow!r}'
@@ -150,25 +150,16 @@ class HopMask(LogarithmicMask):
 )
 def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns the pairs of nodes within :obj:`max_hops` edges, in ascending order, and their distances."""
-
-    def refuse(count: int) -> None:
-        raise ArgumentError(
-            'max_hops',
-            f'{max_hops} hops on a graph with about {count:,} pairs of nodes within this distance',
-            f'up to {_MOST:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs',
-        )
-
     pattern = SparsePattern(*tensors)
-    count = count_within(pattern, max_hops)
-    if count <= _MOST and uses_numba(pattern.col.device):
+    _check_count(count_within(pattern, max_hops), max_hops)
+    if uses_numba(pattern.col.device):
         from pyg_topomask.machine.hops import count_pairs_within, list_pairs_within
 
         counts = count_pairs_within(pattern, max_hops)
-        if (count := int(counts.sum())) <= _MOST:
-            start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=count)
-            return start, *list_pairs_within(pattern, max_hops, counts)
-    if count > _MOST:
-        refuse(count)
+        count = int(counts.sum())
+        _check_count(count, max_hops)
+        start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=count)
+        return start, *list_pairs_within(pattern, max_hops, counts)
     edges, ring = pattern.to_scipy(), scipy.sparse.eye_array(pattern.num_rows, dtype=bool, format='csr')
     reached, steps = ring, ring.astype(np.int32)  # of each pair, one more than its distance
     for hops in range(1, max_hops + 1):
@@ -176,8 +167,7 @@ def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Ten
         if ring.nnz == 0:
             break
         reached, steps = reached + ring, steps + (hops + 1) * ring.astype(np.int32)
-        if reached.nnz > _MOST:
-            refuse(reached.nnz)
+        _check_count(reached.nnz, max_hops)
     steps.sort_indices()
     row = np.repeat(np.arange(pattern.num_rows), np.diff(steps.indptr))
     start, visited, length = (torch.from_numpy(array).to(pattern.col) for array in (row, steps.indices, steps.data - 1))
@@ -189,3 +179,10 @@ def _(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]
     count = torch.library.get_ctx().new_dynamic_size()
     start, visited, length = (tensors[0].new_empty(count) for _ in range(3))
     return start, visited, length
+
+
+def _check_count(count: int, max_hops: int) -> None:
+    if count > _MOST:
+        given = f'{max_hops} hops on a graph with about {count:,} pairs of nodes within this distance'
+        accepted = f'up to {_MOST:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs'
+        raise ArgumentError('max_hops', given, accepted)

@@ -10,30 +10,33 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.diffusion import DiffusionMask
+from pyg_topomask.masks.base.parameters import DiffusionMask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Product
-from pyg_topomask.operators.structures import MaskStructure
 from pyg_topomask.utils.checks import check_whole
 
 
-@dataclass(frozen=True)
-class HypercubeStructure(MaskStructure):
-    r""":math:`t^{\mathrm{Hamming}(i, j)}`, the Kronecker product of the matrices :math:`(1, t; t, 1)`. Tensor: :math:`t`,
-    :obj:`[H]`.
+@dataclass(eq=False, repr=False)
+class Hamming(MaskOperator):
+    r""":math:`t^{\mathrm{Hamming}(i, j)}`, the Kronecker product of the matrices :math:`(1, t; t, 1)`.
+
+    Args:
+        base (torch.Tensor): :math:`t`, :obj:`[H]`.
+        dim (int): The number of bits.
     """
 
+    base: Tensor
     dim: int
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        base = tensors[0].to(x.dtype).unsqueeze(-1)
+    def apply(self, x: Tensor) -> Tensor:
+        base = self.base.to(x.dtype).unsqueeze(-1)
         for bit in range(self.dim):
             pairs = x.unflatten(0, (-1, 2, 2**bit))
             x = (pairs + base * pairs.flip(1)).flatten(0, 2)
         return x
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return self, tuple(tensors)
+    @property
+    def T(self) -> MaskOperator:
+        return self
 
 
 class HypercubeMask(DiffusionMask):
@@ -49,10 +52,10 @@ class HypercubeMask(DiffusionMask):
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
-        dim (int): The number of bits :math:`n`. Every graph has :math:`2^n` nodes. The coordinates of a node are the binary
-            digits of its index. (default: :obj:`1`)
-        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0,
-            learned as the softplus of the parameter. (default: :obj:`1.0`)
+        dim (int): The number of bits :math:`n`. Every graph has :math:`2^n` nodes, whose coordinates are the binary digits of
+            their indices. (default: :obj:`1`)
+        lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, see
+            :class:`~pyg_topomask.masks.HeatKernelMask`. (default: :obj:`1.0`)
 
     Raises:
         ValueError: If an argument is outside its range, or a graph does not have :math:`2^n` nodes.
@@ -84,13 +87,12 @@ class HypercubeMask(DiffusionMask):
         wrong = ((size != 2**self.dim) & (size != 0)).nonzero()
         if wrong.numel() > 0:
             first = int(wrong[0])
-            raise ArgumentError(
-                'dim', f'{self.dim} for graph {first} of {int(size[first])} nodes', f'graphs of {2**self.dim} nodes'
-            )
+            given = f'{self.dim} for graph {first} of {int(size[first])} nodes'
+            raise ArgumentError('dim', given, f'graphs of {2**self.dim} nodes')
 
     def bind(self, graph: Graph, state: None) -> MaskOperator:
-        product = Product(HypercubeStructure(self.dim), (self.lam.tanh(),), cost=self.dim * graph.num_nodes)
-        return MaskOperator(graph.segments, self.heads, product)
+        cost = self.dim * graph.num_nodes
+        return Hamming(self.lam.tanh(), self.dim, segments=graph.segments, heads=self.heads, cost=cost)
 
     def extra_repr(self) -> str:
         return f'heads={self.heads}, dim={self.dim}'

@@ -10,18 +10,17 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.utils.checks import MAX_NODES, check_size, check_whole
 
 
 class LearnedFeaturesMask(Mask):
     r"""A mask of learned node features, :math:`\mathbf{M} = \Phi \Phi^{\top}` within each graph. It is the ablation "fully
     learnable features" in `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (App. C.2, Table 3). The mask ignores edges. The features belong to positions in
-    the graph, so the nodes of all graphs must have the same fixed order, such as the pixels of images.
-
-    A product takes :math:`O(N \, \text{rank})`.
+    <https://arxiv.org/abs/2410.03462>`_ (App. C.2, Table 3). The features belong to positions in the graph, so the nodes of all
+    graphs must have the same fixed order, such as the pixels of images. The mask ignores edges. A product takes
+    :math:`O(N \, \text{rank})`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

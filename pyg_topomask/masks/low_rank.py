@@ -2,83 +2,19 @@ r"""Low-rank masks."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.given import GivenMask, as_floating_point, check_entries
+from pyg_topomask.masks.base.parameters import GivenMask, as_floating_point, check_entries
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import LowRank, Product
-from pyg_topomask.operators.structures import MaskStructure
-
-
-@dataclass(frozen=True)
-class LowRankStructure(MaskStructure):
-    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph. Tensors: the factors, the graph of each node, and the
-    first node of each graph.
-    """
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        left, right, index, ptr = tensors
-        left, right = left.to(x.dtype), right.to(x.dtype)
-        out = torch.zeros_like(x)
-        for rank in range(left.size(-1)):
-            weighted = right[..., rank, None] * x
-            if ptr.numel() == 2:
-                per_node = weighted.sum(0, keepdim=True)
-            else:
-                # In float64, because these sums run sequentially over whole graphs.
-                sums = x.new_zeros(ptr.numel() - 1, *x.shape[1:], dtype=torch.float64).index_add(0, index, weighted.double())
-                per_node = sums.to(x.dtype).index_select(0, index)
-            out = out + left[..., rank, None] * per_node
-        return out
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        left, right, *division = tensors
-        return self, (right, left, *division)
-
-
-def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator:
-    r"""Binds a low-rank mask: :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph, and 0 between graphs. A
-    product costs :math:`O(N r)`.
-
-    Args:
-        graph (Graph): The graphs.
-        left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, heads, r]`, or :obj:`[N, 1, r]` for all heads. Gradients flow to it.
-        right (torch.Tensor): :math:`\mathbf{B}`, with one of these shapes.
-
-    Raises:
-        ValueError: If the factors do not fit each other or the nodes.
-
-    Example:
-        >>> graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=2)
-        >>> low_rank_operator(graph, torch.tensor([[[1.0]], [[2.0]]]), torch.tensor([[[3.0]], [[4.0]]])).to_dense()
-        tensor([[[3., 4.],
-                 [6., 8.]]])
-    """
-    shapes = tuple(left.shape), tuple(right.shape)
-    fit = all(len(shape) == 3 and shape[0] == graph.num_nodes for shape in shapes)
-    if not fit or left.size(2) != right.size(2) or len({left.size(1), right.size(1)} - {1}) > 1:
-        raise ArgumentError(
-            'left, right',
-            f'shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes',
-            '[N, heads, r] and [N, 1, r], with equal r',
-        )
-    tensors = (left, right, graph.segments.index, graph.segments.ptr)
-    product = Product(LowRankStructure(), tensors, cost=graph.num_nodes * left.size(-1))
-    return MaskOperator(graph.segments, max(left.size(1), right.size(1)), product, LowRank(left, right))
+from pyg_topomask.operators.low_rank import low_rank_operator
 
 
 class LowRankMask(GivenMask):
-    r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph.
-
-    The factors are tensors or names of node attributes of the data. Attributes are batched and moved with the data.
-
-    A product takes :math:`O(N r)`.
+    r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph. The factors are
+    tensors, or names of node attributes, which are batched and moved with the data. A product takes :math:`O(N r)`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -89,8 +25,8 @@ class LowRankMask(GivenMask):
         ValueError: If the factors are missing from the data, are not finite, or do not fit each other, the nodes or the heads.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, two factors :math:`(|\mathcal{V}|, r)` or :math:`(|\mathcal{V}|,
-          H, r)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, two factors :math:`(|\mathcal{V}|, r)` or
+          :math:`(|\mathcal{V}|, H, r)`
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
 
     Example:
@@ -131,15 +67,8 @@ class LowRankMask(GivenMask):
         factor = as_floating_point(name, factor)
         if factor.dim() == 2:
             factor = factor.unsqueeze(1)
-        if (
-            factor.dim() != 3
-            or factor.size(0) != graph.num_nodes
-            or factor.size(1) not in (1, self.heads)
-            or not factor.size(2)
-        ):
-            raise ArgumentError(
-                name,
-                f'shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads',
-                '[N, r] and [N, heads, r] of rank r from 1',
-            )
+        rows, heads, rank = factor.shape if factor.dim() == 3 else (-1, 0, 0)
+        if rows != graph.num_nodes or heads not in (1, self.heads) or rank == 0:
+            given = f'shape {tuple(factor.shape)} for {graph.num_nodes} nodes and {self.heads} heads'
+            raise ArgumentError(name, given, '[N, r] and [N, heads, r] of rank r from 1')
         return factor.expand(-1, self.heads, -1)

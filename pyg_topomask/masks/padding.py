@@ -10,8 +10,9 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.low_rank import low_rank_operator
+from pyg_topomask.utils.checks import described
 
 
 class PaddingMask(Mask):
@@ -19,13 +20,10 @@ class PaddingMask(Mask):
     equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 3):
 
     .. math::
-        M_{ij} = v_i v_j \text{ for nodes of the same graph, else } 0, \qquad v_i = 1 \text{ if node } i \text{ is valid, else }
-        0
+        M_{ij} = v_i v_j \text{ for nodes of the same graph, else } 0, \qquad v_i = 1 \text{ for valid nodes, else } 0
 
     No node attends to padded nodes, and the output of padded nodes is 0. The mask has rank 1 within a graph, so you can
-    multiply any mask by it: :obj:`mask * PaddingMask()` excludes the padded nodes.
-
-    A product takes :math:`O(N)`.
+    multiply any mask by it: :obj:`mask * PaddingMask()` excludes the padded nodes. A product takes :math:`O(N)`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
@@ -57,8 +55,8 @@ class PaddingMask(Mask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
         valid = graph.attribute(self.valid, 'valid')
         if not isinstance(valid, Tensor) or valid.shape != (graph.num_nodes,) or valid.dtype != torch.bool:
-            got = f'shape {tuple(valid.shape)} of {valid.dtype}' if isinstance(valid, Tensor) else type(valid).__name__
-            raise ArgumentError('valid', f'{self.valid!r} with {got}', f'a boolean tensor of shape [{graph.num_nodes}]')
+            given = f'{self.valid!r} with {described(valid)}'
+            raise ArgumentError('valid', given, f'a boolean tensor of shape [{graph.num_nodes}]')
         return valid.to(torch.get_default_dtype()).view(-1, 1, 1)
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:

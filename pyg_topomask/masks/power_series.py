@@ -9,20 +9,19 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.errors import warn
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.flow import check_flow
 from pyg_topomask.graphs.graph import Graph, check_normalization
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.initial_series import initial_series, resolve_positive
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.base.modulation import convolve, deconvolved
+from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import power_entries
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.polynomial import PolynomialStructure, polynomial_blocks
+from pyg_topomask.masks.base.series import convolve, deconvolve, initial_series, resolve_positive
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.ops.normalize import known_positive
 from pyg_topomask.utils.checks import check_choice, check_size
@@ -46,24 +45,21 @@ class PowerSeriesMask(LogarithmicMask):
         order (int): The largest power :math:`K \ge 0`. (default: :obj:`4`)
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
             name. :obj:`None` is :math:`\alpha_k = 2^{-k}`. A name is a kernel of
-            :func:`~pyg_topomask.masks.kernel_series`, such as :obj:`"heat"`, :obj:`"heat:0.5"` or :obj:`"random_walk:2:p=3"`.
-            The mask warns if :obj:`order` omits a power of a polynomial or more than a tenth of a series. With
-            :obj:`"hops"`, heads start at different hops: :math:`\alpha_k = 1` for :math:`k = h \bmod (K + 1)` in head
-            :math:`h`, and :math:`\alpha_k = 0.02` otherwise. (default: :obj:`None`)
+            :func:`~pyg_topomask.masks.kernel_series`, such as :obj:`"heat:0.5"`, or :obj:`"hops"`, with which heads start at
+            different hops: :math:`\alpha_k = 1` for :math:`k = h \bmod (K + 1)` in head :math:`h`, and
+            :math:`\alpha_k = 0.02` otherwise. The mask warns if :obj:`order` omits a power of a polynomial or more than a
+            tenth of a series. (default: :obj:`None`)
         parameterization (str): :obj:`"alpha"` learns :math:`\alpha`. :obj:`"f"` learns :math:`f` with :math:`\alpha = f * f`
             (convolution). The mask is then positive semi-definite for symmetric :math:`\mathbf{W}`. :math:`f` has
             :math:`\lfloor K / 2 \rfloor + 1` entries, and an odd order is reduced by one. :obj:`coefficients` then sets
             :math:`\alpha` up to the power :math:`\lfloor K / 2 \rfloor`, or :math:`f` itself for :obj:`"hops"`.
             (default: :obj:`"alpha"`)
-        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
-            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights of the edges in each row and column,
-            :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, the
-            mask warns if the powers grow faster than the coefficients decay. (default: :obj:`"sym"`)
+        normalization (str, optional): That of :math:`\mathbf{W}`, see :class:`~pyg_topomask.masks.AdjacencyMask`. With
+            :obj:`None`, the mask warns if the powers grow faster than the coefficients decay. (default: :obj:`"sym"`)
         learnable (bool): Learn the coefficients. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of the coefficients, which then stay above 0. Training is more
             stable. :obj:`None` is :obj:`True` if all initial values are above 0. (default: :obj:`None`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: :math:`A_{ij}` is the weight of the edges :math:`(j, i)`;
-            or :obj:`"target_to_source"`, of the edges :math:`(i, j)`.
+        flow (str): The direction of attention along edges, see :class:`~pyg_topomask.masks.AdjacencyMask`.
             (default: :obj:`"source_to_target"`)
 
     Raises:
@@ -71,8 +67,7 @@ class PowerSeriesMask(LogarithmicMask):
             (:math:`\lfloor K / 2 \rfloor + 1` with :obj:`parameterization="f"`).
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`coefficients` :math:`(H, K + 1)`, or :math:`(H, \lfloor K / 2 \rfloor + 1)` with
           :obj:`parameterization="f"`
@@ -112,7 +107,10 @@ class PowerSeriesMask(LogarithmicMask):
         size, limit = (order // 2, 'order // 2') if squared else (order, 'order')
         initial, dtype = initial_series('coefficients', coefficients, heads, 1 + size, limit, factors=1 + squared)
         if squared and not isinstance(coefficients, str):  # words name f, and numbers give alpha
-            initial = deconvolved('coefficients', initial)
+            try:
+                initial = deconvolve(initial)
+            except ArgumentError as error:
+                raise error.renamed('coefficients') from None
         self._begin(initial, resolve_positive('coefficients', initial.to(dtype), positive))
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
         self.reset_parameters()
@@ -130,7 +128,7 @@ class PowerSeriesMask(LogarithmicMask):
         return type(self), self.normalization, self.flow
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        return AdjacencyMask(1, None, self.normalization, self.flow).prepared(graph, generator)
+        return graph.state(AdjacencyMask(1, None, self.normalization, self.flow), generator)
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         alpha = self.alpha
@@ -138,13 +136,12 @@ class PowerSeriesMask(LogarithmicMask):
         if self.normalization is None:
             warn_of_growth(self, graph, state, alpha)
         cost = (alpha.size(1) - 1) * (state.pattern.nnz + graph.num_nodes) + graph.num_nodes
-        product = Product(PolynomialStructure('powers'), (alpha, weight.unsqueeze(0), *state.pattern.tensors), cost)
+        context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads, 'cost': cost}
+        product = Polynomial(alpha, weight.unsqueeze(0), state.pattern, 'powers', **context)
         entries = power_entries(graph, self.settings(), state.pattern, state.weight, alpha, cost)
-        return MaskOperator(
-            graph.segments, self.heads, product, entries=entries, blocks=self._blocks(graph, state, alpha, product)
-        )
+        return Alternatives(product, entries, self._blocks(graph, state, alpha, product), **context)
 
-    def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: Product) -> Blocks | None:
+    def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: MaskOperator) -> PreparedBlocks | None:
         if state.weight.requires_grad:
             return None
 
@@ -153,10 +150,10 @@ class PowerSeriesMask(LogarithmicMask):
             return polynomial_blocks(state.weight.to(dtype), state.pattern, each, 'powers', segments)
 
         # Terms of one sign do not cancel.
-        positive = self.positive and graph.prepared(('positive', self.settings()), partial(known_positive, state.weight))
+        positive = self.positive and graph.cached(('positive', self.settings()), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
-        cache: dict[Hashable, Any] = graph.prepared(('blocks', self.settings(), alpha.size(1)), dict)
-        return Blocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
+        cache: dict[Hashable, Any] = graph.cached(('blocks', self.settings(), alpha.size(1)), dict)
+        return PreparedBlocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
     def extra_repr(self) -> str:
         return (
@@ -167,21 +164,16 @@ class PowerSeriesMask(LogarithmicMask):
 
 @torch.no_grad()
 def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tensor) -> None:
-    r"""Warns when a mask is first bound to a graph, if the terms of its power series still grow at the largest power.
-
-    Args:
-        mask (Mask): The mask.
-        graph (Graph): The graphs, which keep the spectral radius.
-        state (AdjacencyState): :math:`\mathbf{W}`, not normalized, without added self-loops.
-        series (torch.Tensor): The coefficients, :obj:`[H, K + 1]`.
+    r"""Warns when a mask is first bound to a graph, if the terms of its power series, with the coefficients :obj:`[H, K + 1]`,
+    still grow at the largest power. :math:`\mathbf{W}` is not normalized and has no added self-loops.
     """
     if is_exporting():
         return
     if state.weight.requires_grad:
         _check_growth(spectral_radius(state.pattern, state.weight), series)
         return
-    radius = graph.prepared('spectral radius', partial(spectral_radius, state.pattern, state.weight))
-    graph.prepared(('growth', mask), partial(_check_growth, radius, series))
+    radius = graph.cached('spectral radius', partial(spectral_radius, state.pattern, state.weight))
+    graph.cached(('growth', mask), partial(_check_growth, radius, series))
 
 
 def _check_growth(radius: float, series: Tensor) -> None:
@@ -198,13 +190,7 @@ def _check_growth(radius: float, series: Tensor) -> None:
 
 @torch.no_grad()
 def spectral_radius(pattern: SparsePattern, weight: Tensor, iterations: int = 50) -> float:
-    r"""Returns the spectral radius of :math:`|\mathbf{W}|`, which bounds that of :math:`\mathbf{W}`, by power iteration.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-        weight (torch.Tensor): Their values, :obj:`[nnz]`.
-        iterations (int): The number of products. (default: :obj:`50`)
-    """
+    r"""Returns the spectral radius of :math:`|\mathbf{W}|`, which bounds that of :math:`\mathbf{W}`, by power iteration."""
     vector, radius = torch.ones(pattern.num_rows, 1, dtype=torch.float64, device=weight.device), 0.0
     value = weight.abs().double()
     for _ in range(iterations):

@@ -16,10 +16,12 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.grf import GRFState, GRFStructure
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Entries, LowRank, Product, SparseEntries, blocks_of
-from pyg_topomask.operators.polynomial import PolynomialStructure, polynomial_terms
+from pyg_topomask.masks.grf import GRFState
+from pyg_topomask.operators.base import Alternatives, Chain, Hadamard, MaskOperator
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.polynomial import Polynomial, polynomial_terms
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks, blocks_of
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.utils.checks import check_choice, check_not_negative, checked_seed, per_head
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
@@ -57,29 +59,26 @@ class RWGNKMask(Mask):
 
     where :math:`\omega_l(i)` is the node of a walk from :math:`i` after :math:`l` hops, :math:`S_l = (1 - p_{halt})^l` is the
     probability that the walk makes :math:`l` hops, and :math:`\mathbf{P} = \mathbf{D}^{-1} \mathbf{A}`. By default,
-    :math:`\mathbf{A}` counts edges. With :obj:`transition="weight"`, it has the absolute edge weights. Rows without
-    edges are zero, and walks end there. With :math:`\alpha = 1`, the entries of the mask are cosines. With :math:`\alpha = 0`,
-    on a :math:`d`-regular graph, and for walks of unbounded length, the mask is :math:`\Gamma(\rho \mathbf{A} / d)` with
-    :math:`\Gamma(\mathbf{X}) = \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 - p_{halt}) \lambda`. On other graphs, each
-    entry is between the values for the smallest and the largest degree (Theorem 4.2). This holds for expectations, not for
-    samples.
+    :math:`\mathbf{A}` counts edges. With :obj:`transition="weight"`, it has the absolute edge weights. Walks end at rows
+    without edges. With :math:`\alpha = 1`, the entries of the mask are cosines. With :math:`\alpha = 0`, on a :math:`d`-regular
+    graph, and for walks of unbounded length, the mask is :math:`\Gamma(\rho \mathbf{A} / d)` with :math:`\Gamma(\mathbf{X}) =
+    \sum_i (i + 1) \mathbf{X}^i` and :math:`\rho = (1 - p_{halt}) \lambda`. On other graphs, each entry is between the values
+    for the smallest and the largest degree (Theorem 4.2). This holds for expectations, not for samples.
 
     :obj:`num_walks` walks per node estimate the expectation. :obj:`num_walks=None` computes it exactly. Estimates with
-    :math:`\alpha = 0` are unbiased off the diagonal. On the diagonal, they are unbiased with two independent ensembles. With
-    one ensemble, they are biased upwards by the variance of :math:`\hat{\mathbf{F}}_i`. Estimates with :math:`\alpha > 0` are
-    biased by :math:`O(1 / \text{num_walks})`. The variance adds to the squared norms, so entries off the diagonal are too small
-    on average (by 6 % with 4 walks on a small graph). With one ensemble and :math:`\alpha = 1` the diagonal is exactly 1.
+    :math:`\alpha = 0` are unbiased off the diagonal, and with two independent ensembles on it. With one ensemble, the diagonal
+    is biased upwards by the variance of :math:`\hat{\mathbf{F}}_i`. Estimates with :math:`\alpha > 0` are biased by
+    :math:`O(1 / \text{num_walks})`. The variance adds to the squared norms, so entries off the diagonal are too small on
+    average (by 6 % with 4 walks on a small graph). With one ensemble and :math:`\alpha = 1`, the diagonal is exactly 1.
 
     Small graphs on a CPU store the mask as dense blocks. The exact mask uses sparse products in :math:`O(L E)`. With
-    :math:`\alpha > 0`, it first computes the norms of rows from the sparse powers :math:`\mathbf{P}^l` in blocks of rows. The
-    memory of this step does not grow with the graph. Its time grows with the number of nodes within :math:`L` hops.
+    :math:`\alpha > 0`, it first computes the norms of rows from sparse powers, in memory that does not grow with the graph, and
+    in time that grows with the number of nodes within :math:`L` hops.
 
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data override :obj:`num_walks`,
-    :obj:`sampler` and :obj:`seed`. The mask ignores them with :obj:`num_walks=None`, and in training with
-    :obj:`resample="forward"`. Their :obj:`p_halt`, :obj:`walk_length`, :obj:`transition` and :obj:`flow` must be the same as
-    those of the mask. Stored walks need at least :obj:`max_walk_length` hops, and two ensembles for
-    :obj:`independent_ensembles=True`. Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal
-    walks.
+    :obj:`sampler` and :obj:`seed`, as for a :class:`~pyg_topomask.masks.GRFMask`. They need the :obj:`p_halt`,
+    :obj:`walk_length`, :obj:`transition` and :obj:`flow` of the mask. The mask ignores them with :obj:`num_walks=None`.
+    Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal walks.
 
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)
@@ -91,16 +90,14 @@ class RWGNKMask(Mask):
             or :obj:`[heads]`. (default: :obj:`1.0`)
         alpha (float): The normalization exponent :math:`\alpha \ge 0`. (default: :obj:`1.0`)
         learnable (bool): Learn :math:`\lambda`, as its logarithm. (default: :obj:`True`)
-        resample (str): :obj:`"never"` (walks depend only on :obj:`seed` and the graph) or :obj:`"forward"` (new walks in every
-            forward pass in training mode). (default: :obj:`"never"`)
+        resample (str): When to sample walks, see :class:`~pyg_topomask.masks.GRFMask`. (default: :obj:`"never"`)
         seed (int): The seed of walks that are not resampled. (default: :obj:`0`)
 
     Raises:
         ValueError: If an argument is outside its range, or stored walks do not fit.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`log_lam` :math:`(H)`
 
@@ -136,11 +133,8 @@ class RWGNKMask(Mask):
         check_choice(('never', 'forward'), resample=resample)
         given = per_head(heads, lam=lam)
         if not bool((given >= 0).all()) or (learnable and not bool((given > 0).all())):
-            raise ArgumentError(
-                'lam',
-                f'{given.tolist()} with learnable={learnable}',
-                'finite numbers from 0, above 0 where their logarithm is learned',
-            )
+            accepted = 'finite numbers from 0, above 0 where their logarithm is learned'
+            raise ArgumentError('lam', f'{given.tolist()} with learnable={learnable}', accepted)
         # Entries contain the product of two discounts.
         limit = torch.finfo(torch.get_default_dtype()).max ** (1 / (2 * max_walk_length + 2))
         if bool((given > limit).any()):
@@ -183,14 +177,8 @@ class RWGNKMask(Mask):
     def prepare(
         self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None
     ) -> ExpectedVisits | GRFState:
-        r"""Samples walks, or computes their expectation.
-
-        Args:
-            graph (Graph): The graphs.
-            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
-            transition (torch.Tensor, optional): Unnormalized transition probabilities of the edges, :obj:`[E]`, that override
-                :obj:`transition` of the mask. New walks are then sampled.
-                (default: :obj:`None`)
+        r"""Samples walks, or computes their expectation. Unnormalized transition probabilities of the edges, :obj:`[E]`,
+        override :obj:`transition` of the mask, and new walks are then sampled.
         """
         settings = self.walk_settings
         seed = None if self.fresh or generator is not None or transition is not None else self.seed
@@ -206,19 +194,21 @@ class RWGNKMask(Mask):
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
         weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
         hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(_weighted(graph, weight))
-        return ExpectedVisits(
-            hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes) if self.alpha > 0 else None
-        )
+        if self.alpha == 0:
+            return ExpectedVisits(hops, None)
+        return ExpectedVisits(hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes))
 
     def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
         discounts = self.discounts
 
-        def tensors() -> tuple[Tensor, ...]:
-            query = self.normalized(state.query, discounts)
-            key = query if state.key is state.query else self.normalized(state.key, discounts)
-            return (query, *state.query.pattern.tensors, key, *state.key.pattern.tensors)
+        def features(walks: WalkFeatures) -> Sparse:
+            return Sparse(self.normalized(walks, discounts), walks.pattern, heads=self.heads)
+
+        def product() -> MaskOperator:
+            query = features(state.query)
+            return Chain((query, query.T if state.key is state.query else features(state.key).T))
 
         norm = self._typical_norm
         column_scale = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
@@ -243,11 +233,11 @@ class RWGNKMask(Mask):
             assert column_scale is not None
             return combined(), column_scale
 
-        product = Product(GRFStructure(), tensors, cost=state.num_features)
         sparse = SparseEntries(entries, state.num_entries, without_row_scale if self.alpha > 0 else None)
         powers = self._powers(discounts) / norm.square().unsqueeze(1)
-        prepared = Blocks(powers, blocks, state.cache, 0, column_scale=column_scale)
-        return MaskOperator(graph.segments, self.heads, product, entries=sparse, blocks=prepared)
+        prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
+        cost = state.num_features
+        return Alternatives(product, sparse, prepared, segments=graph.segments, heads=self.heads, cost=cost)
 
     def _powers(self, discounts: Tensor) -> Tensor:
         r"""Returns the powers of the discount of two walks together, :obj:`[heads, 2L + 1]`."""
@@ -294,12 +284,14 @@ class RWGNKMask(Mask):
         weight = state.hops.weight.to(discounts.dtype)
         series = discounts * self.walk_settings.survival.to(discounts)
         cost = (series.size(1) - 1) * (pattern.nnz + graph.num_nodes) + 2 * graph.num_nodes
-        visited = Product(PolynomialStructure('powers'), (series, weight.unsqueeze(0), *pattern.tensors), cost)
-        product = Product.chain(visited, visited.transposed())
+        visited = Polynomial(
+            series, weight.unsqueeze(0), pattern, 'powers', segments=graph.segments, heads=self.heads, cost=cost
+        )
+        product: MaskOperator = Chain((visited, visited.T))
         powers, norm, column_scale = self._powers(discounts), self._typical_norm, None
         if state.gram is not None:
             scale = self.expected_scale(series, state.gram)
-            product = product.hadamard(LowRank(scale.unsqueeze(-1), scale.unsqueeze(-1)))
+            product = Hadamard(scale.unsqueeze(-1), scale.unsqueeze(-1), product)
             column_scale = scale * norm
 
         def visits(segments: Segments, dtype: torch.dtype) -> Tensor:
@@ -307,8 +299,8 @@ class RWGNKMask(Mask):
             return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = Blocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
-        return MaskOperator(graph.segments, self.heads, product, blocks=blocks)
+        blocks = PreparedBlocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
+        return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
 
     def extra_repr(self) -> str:
         resample = '' if self.exact or self.resample == 'never' else f', resample={self.resample!r}'

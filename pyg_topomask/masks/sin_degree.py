@@ -13,9 +13,9 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.utils.checks import check_size
+from pyg_topomask.operators.low_rank import low_rank_operator
+from pyg_topomask.utils.checks import check_size, described
 
 # Buckets above `max_degree` double in width, enough for any 64-bit degree.
 _BUCKETS = 63
@@ -31,27 +31,21 @@ class SinDegreeMask(Mask):
         + \cos \tfrac{\pi z_i}{4} \sin \tfrac{\pi z_j}{4}, \qquad z_i = \sigma(\mathbf{w}^{\top} \mathbf{e}_{\deg(i)})
 
     with a learned embedding :math:`\mathbf{e}` of each degree, which all heads share, and a projection :math:`\mathbf{w}` for
-    each head. As in the paper, each degree up to :obj:`max_degree` has an embedding. Larger degrees share
-    an embedding per bucket, and buckets double in width. The number of parameters does not grow with the data.
+    each head. As in the paper, each degree up to :obj:`max_degree` has an embedding. Larger degrees share an embedding per
+    bucket, and buckets double in width. A product takes :math:`O(N)`.
 
-    The embedding of a degree that does not occur in training stays untrained. In evaluation, such a degree uses the embedding
-    of the nearest degree that occurred, and of the smaller one in a tie. The distance to a bucket is the distance to its
-    nearest degree. Before training, every degree uses its own embedding.
-
-    The mask learns the offset of each embedding from its initial value. Weight decay therefore pulls an embedding back to its
-    initial value, and does not change the embedding of a degree that is not in the data. The degrees :attr:`seen` are the
-    degrees with a nonzero offset. In distributed training, they include the degrees of all processes, which share gradients.
-
-    A product takes :math:`O(N)`.
+    The mask learns the offset of each embedding from its initial value, to which weight decay pulls it back. The degrees
+    :attr:`seen` are those with a nonzero offset, of all processes in distributed training. In evaluation after training, other
+    degrees use the embedding of the nearest seen degree (of a bucket, its nearest degree counts), and of the smaller one in a
+    tie.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         max_degree (int): The largest degree with a separate embedding. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
-        flow (str, optional): The edges that count as the degree of a node: incoming edges with
-            :obj:`"source_to_target"`, outgoing edges with :obj:`"target_to_source"`, or both with :obj:`None`. On undirected
-            graphs, the first two agree, and :obj:`None` doubles the degrees. Edge weights are ignored.
-            (default: :obj:`"source_to_target"`)
+        flow (str, optional): The edges that count as the degree of a node: incoming edges with :obj:`"source_to_target"`,
+            outgoing edges with :obj:`"target_to_source"`, or both with :obj:`None`, which doubles the degrees on undirected
+            graphs. Edge weights are ignored. (default: :obj:`"source_to_target"`)
         degree_attr (str, optional): The node attribute with the degrees. Without it, the mask computes them. Subgraphs
             sampled by a loader need it. (default: :obj:`None`)
 
@@ -59,7 +53,7 @@ class SinDegreeMask(Mask):
         ValueError: If an argument is outside its range, or the attribute is missing or does not contain nonnegative integers.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`offset` :math:`(R, D)` for :math:`R` degrees and buckets, and embeddings of size :math:`D`,
           :obj:`weight` :math:`(H, D)`
@@ -136,16 +130,8 @@ class SinDegreeMask(Mask):
         return low_rank_operator(graph, left, left.flip(-1))
 
     def centrality(self, degree: Tensor) -> Tensor:
-        r"""Returns :math:`z \in (0, 1)` of degrees.
-
-        Args:
-            degree (torch.Tensor): Degrees, :obj:`[...]`.
-
-        Returns:
-            torch.Tensor: :obj:`[..., heads]`.
-
-        Raises:
-            ValueError: If a degree is not a nonnegative integer.
+        r"""Returns :math:`z \in (0, 1)`, :obj:`[..., heads]`, of degrees :obj:`[...]`. Raises a :class:`ValueError` unless
+        these are nonnegative integers.
         """
         _check_degree('degree', degree)
         return self._angles()[self._row(degree.long())] * (4 / math.pi)
@@ -176,8 +162,8 @@ class SinDegreeMask(Mask):
     def _given(self, graph: Graph, name: str) -> Tensor:
         degree = graph.attribute(name, 'degree_attr')
         if not isinstance(degree, Tensor) or degree.shape != (graph.num_nodes,):
-            got = f'of shape {tuple(degree.shape)}' if isinstance(degree, Tensor) else f'with {type(degree).__name__}'
-            raise ArgumentError('degree_attr', f'{name!r} {got}', f'a tensor of integers of shape [{graph.num_nodes}]')
+            given = f'{name!r} with {described(degree)}'
+            raise ArgumentError('degree_attr', given, f'a tensor of integers of shape [{graph.num_nodes}]')
         _check_degree('degree_attr', degree)
         return degree.long()
 

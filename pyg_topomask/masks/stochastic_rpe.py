@@ -10,8 +10,8 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.utils.checks import check_finite, check_size, checked_seed
 from pyg_topomask.walks.uniform import generator_on
 
@@ -26,14 +26,11 @@ class StochasticRPEMask(Mask):
         M_{ij} = \exp(N_{ij}), \qquad N_{ij} = \sum_k g_k^2 \cos(2 \pi f_k (i - j) + \theta_k)
 
     for the positions :math:`i` and :math:`j` of nodes in their graph, with learnable gains :math:`g`, frequencies :math:`f` and
-    phases :math:`\theta` per head. :math:`N_{ij}` is the inner product of vectors of sines and cosines at :math:`i` and at
-    :math:`j`. Its exponential is the mean of products of positive random features (`"Rethinking Attention with Performers"
-    <https://arxiv.org/abs/2009.14794>`_, Lemma 1). The mask has low rank and positive entries. Its variance grows with
-    :math:`\exp(2 \sum_k g_k^2)`.
-
-    The random projection depends only on the seed. :meth:`redraw` draws a new one.
-
-    A product takes :math:`O(N \, \text{num\_features})`.
+    phases :math:`\theta` per head. :math:`N_{ij}` is an inner product of sines and cosines. Its exponential is the mean of
+    products of positive random features (`"Rethinking Attention with Performers" <https://arxiv.org/abs/2009.14794>`_, Lemma
+    1), so the mask has low rank and positive entries. Its variance grows with :math:`\exp(2 \sum_k g_k^2)`. The random
+    projection depends only on the seed, and :meth:`redraw` draws a new one. A product takes :math:`O(N \,
+    \text{num\_features})`.
 
     Args:
         heads (int): The number of heads. (default: :obj:`1`)

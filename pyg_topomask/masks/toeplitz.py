@@ -14,11 +14,11 @@ from torch.nn.functional import pad
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.toeplitz import ToeplitzStructure
-from pyg_topomask.utils.checks import as_numbers, check_choice, check_whole, is_whole
+from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.toeplitz import Toeplitz
+from pyg_topomask.utils.checks import as_numbers, check_choice, check_whole, described, is_whole
 
 # The largest number of entries in the table of a head.
 _LARGEST = 2**28
@@ -41,9 +41,8 @@ class ToeplitzMask(LogarithmicMask):
     have different shapes. The mask ignores edges.
 
     Entries have the rounding error of the transforms, relative to the whole grid. Rows with a total weight below this error
-    count as zero rows. On a CPU in float32, up to 128 nonzero offsets (:obj:`beyond="zero"`) are summed without transforms.
-    On small grids, attention looks up the entries of all pairs of points instead. Sums and lookups are faster and have no
-    such error.
+    count as zero rows. On a CPU in float32, up to 128 nonzero offsets (:obj:`beyond="zero"`) are summed without transforms,
+    and attention on small grids looks up the entries of all pairs of points. Both are faster and have no such error.
 
     Args:
         heads (int): The number of heads, each with its own table. (default: :obj:`1`)
@@ -58,17 +57,15 @@ class ToeplitzMask(LogarithmicMask):
             shorter way around, and :math:`-n / 2` if both ways are equally long. (default: :obj:`False`)
         initial (torch.Tensor or str, optional): The initial table, of the shape above, with or without a leading
             dimension for heads. :obj:`None` is a table of ones. :obj:`"tanh"` (:math:`\lambda = 1`) or :obj:`"tanh:0.5"`
-            is :math:`\tanh(\lambda)^{\mathrm{dist}}`. This is the heat kernel on hypercubes (see
+            is :math:`\tanh(\lambda)^{\mathrm{dist}}`, the heat kernel on hypercubes (see
             :class:`~pyg_topomask.masks.HypercubeMask`), and on no other grid. (default: :obj:`None`)
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
 
     Raises:
-        ValueError: If an argument is outside its range, the data has no grid shape (:obj:`shape_dims=1` needs none), or the
-            shape does not fit the nodes.
+        ValueError: If an argument is outside its range, or the grid shape is missing or does not fit the nodes.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`grid_shape` :math:`(B, d)` for :math:`B`
-          graphs
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`grid_shape` :math:`(B, d)` of :math:`B` graphs
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`table` :math:`(H, 2 w_1 + 1, \dots, 2 w_d + 1)`, or :math:`(H, w + 1)` with
           :obj:`kind="distance"`
@@ -110,11 +107,10 @@ class ToeplitzMask(LogarithmicMask):
         if size > _LARGEST:
             # With many dimensions, their number makes the table large, not the window.
             name, value = ('shape_dims', shape_dims) if shape_dims > 3 else ('window', window)
-            raise ArgumentError(
-                name,
-                f'{value} for kind={kind!r}, shape_dims={shape_dims} and window={window}, a table of {size} numbers per head',
-                f'tables of up to {_LARGEST} numbers',
+            given = (
+                f'{value} for kind={kind!r}, shape_dims={shape_dims} and window={window}, a table of {size} numbers per head'
             )
+            raise ArgumentError(name, given, f'tables of up to {_LARGEST} numbers')
         self.beyond = beyond
         self.periodic = periodic
         table = self._initial_table(initial)
@@ -176,43 +172,35 @@ class ToeplitzMask(LogarithmicMask):
         size = graph.segments.sizes
         if shapes is None and self.shape_dims == 1:
             return size.unsqueeze(1)
+        accepted = f'integers [{graph.num_graphs}, {self.shape_dims}], as transforms.AddGridShape stores them'
         if shapes is None:
-            raise ArgumentError(
-                'grid_shape',
-                'a graph without it',
-                'data that transforms.AddGridShape or transforms.ToGridGraph has given its shape (layers take it as '
-                'graph=data)',
-            )
-        if not isinstance(shapes, Tensor):
-            raise ArgumentError('grid_shape', repr(shapes), 'integers [graphs, d], as transforms.AddGridShape stores them')
+            remedy = 'transforms.AddGridShape or transforms.ToGridGraph stores it on data, which layers take as graph=data'
+            raise ArgumentError('grid_shape', 'a graph without it', accepted, remedy)
+        if not isinstance(shapes, Tensor) or shapes.is_floating_point():
+            raise ArgumentError('grid_shape', described(shapes), accepted)
         shapes = shapes.to(graph.device)
-        if shapes.shape != (graph.num_graphs, self.shape_dims) or shapes.is_floating_point():
-            raise ArgumentError(
-                'grid_shape',
-                f'shape {tuple(shapes.shape)} of {shapes.dtype} for {graph.num_graphs} graphs and shape_dims={self.shape_dims}',
-                f'integers [{graph.num_graphs}, {self.shape_dims}], as transforms.AddGridShape stores them',
-            )
+        if shapes.shape != (graph.num_graphs, self.shape_dims):
+            given = f'{described(shapes)} for {graph.num_graphs} graphs and shape_dims={self.shape_dims}'
+            raise ArgumentError('grid_shape', given, accepted)
         wrong = (shapes.prod(1) != size) | (shapes < 0).any(1)
         if bool(wrong.any()):
             first = int(wrong.nonzero()[0])
-            raise ArgumentError(
-                'grid_shape',
-                f'{shapes[first].tolist()} for graph {first} of {int(size[first])} nodes',
-                'shapes whose product is the number of nodes: run transforms.AddGridShape after transforms that change the '
-                'nodes',
-            )
+            given = f'{shapes[first].tolist()} for graph {first} of {int(size[first])} nodes'
+            remedy = 'run transforms.AddGridShape after transforms that change the nodes'
+            raise ArgumentError('grid_shape', given, 'shapes whose product is the number of nodes', remedy)
         return shapes
 
     def bind(self, graph: Graph, state: list[Tensor]) -> MaskOperator:
         table = self._numbers(self.table)
-        structure, cost = ToeplitzStructure(self.kind, self.beyond, self.periodic), 0
-        for grid in state[1:]:
-            size = math.prod(structure.transform_sizes(table, grid.shape[1:]))
-            cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
-        product = Product(structure, (table, *state), cost)
-        return MaskOperator(graph.segments, self.heads, product, blocks=self._blocks(graph, state, structure, table))
+        slot, *grids = state
+        context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads}
+        product = Toeplitz(table, slot, tuple(grids), self.kind, self.beyond, self.periodic, **context)
+        for grid in grids:
+            size = math.prod(product.transform_sizes(table, grid.shape[1:]))
+            product.cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
+        return Alternatives(product, None, self._blocks(graph, grids, product, table), **context, cost=product.cost)
 
-    def _blocks(self, graph: Graph, grids: list[Tensor], structure: ToeplitzStructure, table: Tensor) -> Blocks | None:
+    def _blocks(self, graph: Graph, grids: list[Tensor], operator: Toeplitz, table: Tensor) -> PreparedBlocks | None:
         r"""Returns the blocks of the graphs as functions of the places in the table, if these are few."""
         entries = table[0].numel()
         if entries >= torch.iinfo(torch.int16).max:
@@ -221,18 +209,18 @@ class ToeplitzMask(LogarithmicMask):
         def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
             # Label 0 is that of pairs beyond the window, where the mask is 0.
             numbers = torch.arange(1, entries + 1, dtype=torch.int16, device=table.device).view(1, *table.shape[1:])
-            if len(grids) == 2:
-                return structure.pairs(numbers, grids[1].shape[1:]).flatten().repeat(1, grids[1].size(0))
+            if len(grids) == 1:
+                return operator.pairs(numbers, grids[0].shape[1:]).flatten().repeat(1, grids[0].size(0))
             label, start = numbers.new_empty(1, segments.num_pairs), segments.sizes.square().cumsum(0)
-            for nodes in grids[1:]:
-                pairs = structure.pairs(numbers, nodes.shape[1:]).flatten()
+            for nodes in grids:
+                pairs = operator.pairs(numbers, nodes.shape[1:]).flatten()
                 first = start[segments.index[nodes.flatten(1)[:, 0]]] - pairs.numel()
                 label[0, first.unsqueeze(1) + torch.arange(pairs.numel(), device=first.device)] = pairs
             return label
 
         key = 'labels', self.settings(), self.kind, self.window, self.beyond, self.periodic
-        cache: dict[Hashable, Any] = graph.prepared(key, dict)
-        return Blocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
+        cache: dict[Hashable, Any] = graph.cached(key, dict)
+        return PreparedBlocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
     def extra_repr(self) -> str:
         return (

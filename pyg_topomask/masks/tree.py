@@ -19,18 +19,15 @@ from pyg_topomask.graphs.forest import Forest
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
-from pyg_topomask.masks.base.initial_series import resolve_positive, series_parameter
-from pyg_topomask.masks.base.logarithmic import LogarithmicMask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks, Product
-from pyg_topomask.operators.structures import MaskStructure
-from pyg_topomask.operators.tree_distance import METHODS, choose_method, plan_distance, plan_units
-from pyg_topomask.operators.tree_exp import plan_exp
-from pyg_topomask.operators.tree_mean import TreeMeanStructure
+from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.series import resolve_positive, series_parameter
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.tree_distance import METHODS, TreeDistance, choose_method, plan_distance, plan_units
+from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
+from pyg_topomask.operators.tree_mean import TreeMean
 from pyg_topomask.utils.checks import check_above_zero, check_choice, check_whole, is_number, per_head
-from pyg_topomask.utils.functorch import outside_transforms, unwrapped
-
-Plan = tuple[MaskStructure, Sequence[Tensor]]
+from pyg_topomask.utils.functorch import kept, outside_transforms, unwrapped
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
 # The cost in multiplications of a node at each distance, without and with machine code, of a node of a histogram, of a node in
@@ -57,21 +54,14 @@ class TreeState:
     forest: Forest
     length: Tensor
     num_trees: int = 1
-    _plans: dict[str, Plan] = field(default_factory=dict)
+    _plans: dict[Hashable, Any] = field(default_factory=dict)
     #: The distances within graphs.
     cache: dict[Hashable, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, graph: Graph, forests: Sequence[Tensor] | None = None) -> TreeState:
-        r"""Roots and contracts the forest of a graph, or several spanning forests.
-
-        Args:
-            graph (Graph): The graph.
-            forests (sequence of torch.Tensor, optional): The edges of each spanning forest, :obj:`[2, F]`.
-                (default: :obj:`None`, all edges of the graph)
-
-        Raises:
-            ValueError: If there is a cycle.
+        r"""Roots and contracts the forest of a graph, or several spanning forests with the edges :obj:`[2, F]`. Raises a
+        :class:`ValueError` if there is a cycle.
         """
         forests = [graph.edge_index] if forests is None else forests
         edges = torch.cat([edge_index + tree * graph.num_nodes for tree, edge_index in enumerate(forests)], dim=1)
@@ -99,17 +89,15 @@ class TreeState:
         r"""All numbers of hops between nodes of a tree, :obj:`[diameter + 1]`."""
         return torch.arange(self.diameter + 1, device=self.length.device)
 
-    def plan(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> Plan:
+    def plan(self, name: str, make: Callable[[Forest, torch.device], Any]) -> Any:
         r"""Returns the plan of a multiplication method, computed at the first call."""
         if name not in self._plans:
             self._work_out(name, make)
         return self._plans[name]
 
     @torch.compiler.disable  # torch.compile would read NumPy as Python
-    @outside_transforms
-    def _work_out(self, name: str, make: Callable[[Forest, torch.device], Plan]) -> None:
-        with torch.inference_mode(False):  # kept, and possibly used in training later
-            self._plans[name] = make(self.forest, self.length.device)
+    def _work_out(self, name: str, make: Callable[[Forest, torch.device], Any]) -> None:
+        kept(self._plans, name, lambda: make(self.forest, self.length.device))
 
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, in a form that PyG batches and slices correctly."""
@@ -123,10 +111,8 @@ class TreeState:
 
     @classmethod
     def load(cls, graph: Graph) -> TreeState | None:
-        r"""Returns the forest stored on the data of :obj:`graph`, or :obj:`None`.
-
-        Raises:
-            ValueError: If the data has changed since the forest was stored.
+        r"""Returns the forest stored on the data of :obj:`graph`, or :obj:`None`. Raises a :class:`ValueError` if the data has
+        changed since the forest was stored.
         """
         stored = {name: graph.get(name) for name in _NAMES}
         missing = [name for name, value in stored.items() if value is None]
@@ -139,12 +125,12 @@ class TreeState:
         fingerprint, num_stored, num_trees = sizes.view(-1, 5).split([3, 1, 1], dim=1)
         total = int(num_stored.sum())
         if not torch.equal(fingerprint, graph.structure) or {index.size(1), taken.numel()} != {total}:
+            num_nodes, num_edges, _ = fingerprint.sum(0).tolist()
             raise ArgumentError(
                 'data',
-                f'a stored forest of {int(fingerprint[:, 0].sum())} nodes and {int(fingerprint[:, 1].sum())} edges',
+                f'a stored forest of {num_nodes} nodes and {num_edges} edges',
                 f'one of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges',
-                'it has changed since the forest was stored: run AddForest again, or AddSpanningForest, after the transforms '
-                'that change it',
+                'it has changed since: run AddForest again, or AddSpanningForest, after the transforms that change it',
             )
         least, most = (int(bound) for bound in num_trees.aminmax())
         if least < most:
@@ -184,9 +170,9 @@ class TreeMask(LogarithmicMask):
 
     for any :math:`f`. Distances are hops, and edge weights are ignored. A product takes :math:`O(N \min(\mathrm{diam}, L))`
     with sums over the nodes at every distance (Eq. 29 with the histogram of the parent's whole tree), or :math:`O(N \log^2 N)`
-    with separators and fast Fourier transforms, whichever is less. With a :obj:`unit`, edge weights are lengths, each rounded
-    to a whole number of units, and distances are in units. A product then takes :math:`O(N \ell \log^2 N)` with Fourier
-    transforms, where :math:`\ell` is the length of an edge in units. Gradients do not flow to the edge weights.
+    with separators and fast Fourier transforms, whichever is less. With a :obj:`unit`, edge weights are lengths, rounded to
+    whole numbers of units. A product then takes :math:`O(N \ell \log^2 N)` with Fourier transforms, where :math:`\ell` is the
+    length of an edge in units. Gradients do not flow to the edge weights.
 
     Edges are undirected, even if only one direction is given. Of parallel edges, the shortest counts, and self-loops are
     ignored. The mask uses the forest that :class:`~pyg_topomask.transforms.AddForest` has stored on the data, or computes
@@ -197,15 +183,15 @@ class TreeMask(LogarithmicMask):
         heads (int): The number of heads, each with its own function. (default: :obj:`1`)
         kind (str): :obj:`"exp"` or :obj:`"distance"`. (default: :obj:`"exp"`)
         a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`, below 0. With :obj:`learnable=False`, it
-            may have any sign if rounding errors stay below :math:`10^{-3}`. They may grow by :math:`\exp(2 a \,
-            \mathrm{diam})`. (default: :obj:`-1.0`)
+            may have any sign if rounding errors, which may grow by :math:`\exp(2 a \, \mathrm{diam})`, stay below
+            :math:`10^{-3}`. (default: :obj:`-1.0`)
         b (float or torch.Tensor): The initial :math:`b`, one number or :obj:`[heads]`, from -40 to 40. (default: :obj:`0.0`)
         max_distance (int): The largest distance :math:`L`. Beyond it, :math:`f` is constant. (default: :obj:`16`)
         f (torch.Tensor, optional): The initial :math:`f`, :obj:`[L + 1]` or :obj:`[heads, L + 1]`; :obj:`None` is
             :math:`f(d) = 2^{-d}`. (default: :obj:`None`)
         learnable (bool): Learn the function. (default: :obj:`True`)
-        positive (bool, optional): Learn the logarithm of :math:`f`, which stays above 0. :obj:`None` is :obj:`True` if all
-            numbers are above 0. Training is then more stable. (default: :obj:`None`)
+        positive (bool, optional): Learn the logarithm of :math:`f`, see :class:`~pyg_topomask.masks.PowerSeriesMask`.
+            (default: :obj:`None`)
         method (str): How to multiply with :obj:`kind="distance"`: :obj:`"rings"` (distance by distance), :obj:`"fft"`, or
             :obj:`"auto"`, which chooses by the diameter. With a unit, it is :obj:`"fft"`. (default: :obj:`"auto"`)
         unit (float, optional): The unit of distances with :obj:`kind="distance"`. (default: :obj:`None`, hops)
@@ -215,8 +201,7 @@ class TreeMask(LogarithmicMask):
             negative where lengths count, or :math:`a > 0` is too large or :obj:`unit` too small for the graph.
 
     Shapes:
-        - **input:** graphs with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*
+        - **input:** graphs with :math:`|\mathcal{V}|` nodes and weighted edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
         - **parameters:** :obj:`raw_a` and :obj:`b` :math:`(H)`, or :obj:`raw_f` :math:`(H, L + 1)` with
           :obj:`kind="distance"`
@@ -313,36 +298,38 @@ class TreeMask(LogarithmicMask):
         if state.shortest < 0 and (self.kind == 'exp' or self.unit is not None):
             setting = 'kind="exp"' if self.kind == 'exp' else f'unit={self.unit}'
             raise ArgumentError('edge_weight', f'{state.shortest:.6g} for {setting}', 'lengths from 0')
+        context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads}
         if self.kind == 'distance':
             f = self.f
             if self.unit is not None:
                 method = 'fft'
-                structure, plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
+                plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
             else:
                 method = outside_transforms(choose_method)(state.forest, self.max_distance, state.length.device, self.method)
-                structure, plan = state.plan(method, partial(plan_distance, method=method))
+                plan = state.plan(method, partial(plan_distance, method=method))
+            product: MaskOperator = TreeDistance(f, method, plan, **context)
             rings = 1 + min(state.diameter, self.max_distance)
             if method == 'fft':
                 cost = _MEMBER * plan[1].numel()
             else:
-                each = _PASSES + _RING_COMPILED * rings if structure.has_machine_code() else _RING * rings
+                each = _PASSES + _RING_COMPILED * rings if product.has_machine_code() else _RING * rings
                 cost = each * state.forest.num_nodes
             blocks = None
             if self.unit is None and state.diameter <= _DEEPEST:
                 blocks = self._blocks(state, f.index_select(1, state.distances.clamp_(max=self.max_distance)))
-            return self._operator(graph, state, structure, (f, *plan), cost, blocks)
+            return self._operator(state, product, cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
         if not self.learnable:
             self._check_growth(state, a)
-        structure, plan = state.plan('exp', plan_exp)
+        product = TreeExp(a, b, state.length, *state.plan('exp', plan_exp), **context)
         blocks = None
         if graph.edge_weight is None and graph.segments.several and state.diameter <= _DEEPEST:
             numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
             exponent = a.to(numbers).unsqueeze(1) * state.distances + b.to(numbers).unsqueeze(1)
             blocks = self._blocks(state, exponent.exp())
-        return self._operator(graph, state, structure, (a, b, state.length, *plan), _PASSES * state.forest.num_nodes, blocks)
+        return self._operator(state, product, _PASSES * state.forest.num_nodes, blocks)
 
-    def _blocks(self, state: TreeState, f: Tensor) -> Blocks:
+    def _blocks(self, state: TreeState, f: Tensor) -> PreparedBlocks:
         r"""Returns the blocks of the graphs, given the function of the distance in hops, :obj:`[heads, diameter + 1]`."""
         trees = state.num_trees
 
@@ -350,20 +337,15 @@ class TreeMask(LogarithmicMask):
             # Label 0 is that of nodes in different trees.
             return 1 + state.forest.hops(segments.repeated(trees)).to(f.device).view(trees, -1)
 
-        return Blocks(pad(f / trees, (1, 0)), labels, state.cache, _PAIRS * state.forest.num_nodes, labels=trees)
+        return PreparedBlocks(pad(f / trees, (1, 0)), labels, state.cache, _PAIRS * state.forest.num_nodes, labels=trees)
 
     def _operator(
-        self,
-        graph: Graph,
-        state: TreeState,
-        structure: MaskStructure,
-        tensors: tuple[Tensor, ...],
-        cost: int,
-        blocks: Blocks | None = None,
+        self, state: TreeState, product: MaskOperator, cost: int, blocks: PreparedBlocks | None = None
     ) -> MaskOperator:
+        context: dict[str, Any] = {'segments': product.segments, 'heads': self.heads, 'cost': cost}
         if state.num_trees > 1:
-            structure = TreeMeanStructure(structure, state.num_trees)
-        return MaskOperator(graph.segments, self.heads, Product(structure, tensors, cost), blocks=blocks)
+            product = TreeMean(product, state.num_trees, **context)
+        return Alternatives(product, None, blocks, **context)
 
     def _check_growth(self, state: TreeState, a: Tensor) -> None:
         largest = float(unwrapped(a).max())
@@ -373,18 +355,13 @@ class TreeMask(LogarithmicMask):
         dtype = torch.promote_types(a.dtype, torch.float32)  # that of products
         limit = float(np.log(_ACCURACY / torch.finfo(dtype).eps)) / 2
         if largest * path > limit:
-            raise ArgumentError(
-                'a',
-                f'{largest:.6g} for trees with paths of length {path:.6g}',
-                f'numbers up to {limit / path:.6g}, or below 0',
-                f'rounding errors of {dtype} would grow by exp(2 * a * length) and hide the result beyond that',
-            )
+            given = f'{largest:.6g} for trees with paths of length {path:.6g}'
+            remedy = f'rounding errors of {dtype} would grow by exp(2 * a * length) and hide the result beyond that'
+            raise ArgumentError('a', given, f'numbers up to {limit / path:.6g}, or below 0', remedy)
 
     def extra_repr(self) -> str:
         distance = '' if self.kind == 'exp' else f', max_distance={self.max_distance}'
-        distance += '' if self.unit is None else f', unit={self.unit}'
-        distance += '' if self.positive else ', positive=False'
-        return f'heads={self.heads}, kind={self.kind!r}{distance}'
+        return f'heads={self.heads}, kind={self.kind!r}{distance}{self._changed(unit=None, positive=True)}'
 
 
 def _refuse_unused(kind: str, exp: Mapping[str, Tensor | float], distance: Mapping[str, Any]) -> None:

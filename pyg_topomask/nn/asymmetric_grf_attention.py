@@ -13,7 +13,7 @@ from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.inputs import with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse_matmul import sddmm
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.normalize import quotient

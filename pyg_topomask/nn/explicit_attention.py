@@ -18,8 +18,8 @@ from pyg_topomask.graphs.flow import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.inputs import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
-from pyg_topomask.operators.capabilities import Entries
-from pyg_topomask.operators.sparse_matmul import entries_of
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
 from pyg_topomask.utils.options import described_by
 
@@ -134,7 +134,7 @@ class ExplicitAttention(MessagePassing, ABC):
     def _look(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
         r"""Returns the output of all heads, the pairs and the coefficients."""
         graph = as_graph(*given)
-        if graph.segments.shard is not None:
+        if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)
         pairs = torch.stack([col, row])

@@ -3,6 +3,7 @@ r"""A GPS layer with any attention."""
 from __future__ import annotations
 
 import inspect
+from functools import singledispatch
 from typing import Any
 
 import torch.nn.functional as F
@@ -115,8 +116,7 @@ class TopoGPSConv(GPSConv):
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the edge
             features if :obj:`conv` updates them.
         """
-        if isinstance(graph, Graph):
-            graph.check_layer(self)
+        check_layer(graph, self)
         if self.conv is None and (unknown := set(kwargs) - {'edge_weight', 'edge_attr'}):
             raise TypeError(f'TopoGPSConv.forward() got an unexpected keyword argument {min(unknown)!r}')
         if batch is None:  # norms and attentions of PyG need it too
@@ -148,10 +148,7 @@ class TopoGPSConv(GPSConv):
             edge_index = edge_index.long()
         if not self.weighted_conv:
             kwargs = {name: value for name, value in kwargs.items() if name != 'edge_weight'}
-        if isinstance(graph, Graph):
-            h = graph.convolve(self.conv, x, edge_index, **kwargs)
-        else:
-            h = self.conv(x, edge_index, **kwargs)
+        h = convolve(graph, self.conv, x, edge_index, **kwargs)
         if isinstance(h, tuple) and (len(h) != 2 or not isinstance(h[1], Tensor | None)):
             kinds = ', '.join(type(item).__name__ for item in h)
             raise ArgumentError('conv', f'a layer that returns ({kinds})', 'layers that return x, or (x, edge_attr)')
@@ -164,6 +161,17 @@ class TopoGPSConv(GPSConv):
         if norm is None:
             return h
         return norm(h, batch=batch) if self.norm_with_batch else norm(h)
+
+
+@singledispatch
+def convolve(graph: object, conv: Module, x: Tensor, edge_index: Adj, **kwargs: Any) -> Any:
+    r"""Calls a convolution. On a graph of several processes, it receives messages of all."""
+    return conv(x, edge_index, **kwargs)
+
+
+@singledispatch
+def check_layer(graph: object, layer: Module) -> None:
+    r"""Raises an error for a layer that would not see all nodes, as it might on a graph of several processes."""
 
 
 def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:

@@ -149,7 +149,7 @@ def compiled_if_prepared(
     """
     if not torch.compiler.is_dynamo_compiling():
         return function
-    held = isinstance(graph, Graph) and (mask is None or mask.held_by(graph))
+    held = isinstance(graph, Graph) and (mask is None or graph.has_state(mask))
     return function if held else partial(_eagerly, function)
 
 

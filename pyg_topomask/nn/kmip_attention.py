@@ -2,6 +2,7 @@ r"""Attention to the keys with the largest inner products."""
 
 from __future__ import annotations
 
+from functools import singledispatch
 from typing import Any
 
 import torch
@@ -11,7 +12,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
 from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, topk_inner_product
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
@@ -140,7 +141,7 @@ class KMIPAttention(ExplicitAttention):
             return self.k
         return round(float(self.k_start * (self.k / self.k_start) ** (self.step / self.k_steps)))
 
-    def _k_of_forward_pass(self, k: Tensor) -> int:
+    def k_of_forward_pass(self, k: Tensor) -> int:
         return self._k_in_training(k) if self.training and self.k_start is not None else self.current_k
 
     @torch.compiler.disable
@@ -153,8 +154,10 @@ class KMIPAttention(ExplicitAttention):
         return self._k_of_pass
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        if graph.segments.shard is not None:
-            return self._attend_on_shard(q, k, v, graph)
+        return topk_attention_on(graph, self, q, k, v, generator)
+
+    def attend_alone(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+        r"""Attends to the nodes of whole graphs."""
         q, k, entries = self._search(q, k, graph, generator)
         out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
         return self._with_diversity(out, alpha, entries, graph)
@@ -175,18 +178,7 @@ class KMIPAttention(ExplicitAttention):
         node = torch.div(key, size, rounding_mode='floor')
         return torch.stack([node, key - node * size]), shared
 
-    def _attend_on_shard(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph) -> Tensor:
-        others = {'similarity': 'distance', 'deterministic': True}
-        chosen = {name: value for name, value in others.items() if getattr(self, name) == value}
-        chosen |= {name: getattr(self, name) for name in ('random_fraction', 'extra_edges', 'diversity') if getattr(self, name)}
-        if chosen:
-            name, value = next(iter(chosen.items()))
-            raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
-        q, k = self._features(q, k, graph)
-        dropout = self.attention_dropout if self.training else 0.0
-        return graph.segments.shard.topk_attention(q, k, v, self._k_of_forward_pass(k), dropout)
-
-    def _features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
+    def features(self, q: Tensor, k: Tensor, graph: Graph) -> tuple[Tensor, Tensor]:
         r"""Returns the queries and keys whose inner products are the scores."""
         size = q.size(-1)
         q, k = inner_product_features(q, k, graph.segments.ptr, self.similarity)
@@ -197,8 +189,8 @@ class KMIPAttention(ExplicitAttention):
     def _search(self, q: Tensor, k: Tensor, graph: Graph, generator: torch.Generator | None) -> tuple[Tensor, Tensor, Entries]:
         r"""Returns the queries and keys whose inner products are the scores, and the pairs of the attention."""
         check_generator(generator)
-        q, k = self._features(q, k, graph)
-        wanted = self._k_of_forward_pass(k)
+        q, k = self.features(q, k, graph)
+        wanted = self.k_of_forward_pass(k)
         num = min(wanted, max(graph.segments.largest, 1))
         arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
         if torch.compiler.is_compiling():  # the search then does not read values
@@ -247,7 +239,7 @@ class KMIPAttention(ExplicitAttention):
             edges.append(torch.stack(graph.row_and_col(self.flow)))
         if self.extra_edges in ('expander', 'both'):
             settings = 'expander', self.expander_degree, self.seed
-            edges.append(graph.prepared(settings, lambda: expander_edges(graph, self.expander_degree, self.seed)))
+            edges.append(graph.cached(settings, lambda: expander_edges(graph, self.expander_degree, self.seed)))
         return edges
 
     def _with_diversity(self, x: Tensor, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
@@ -273,6 +265,14 @@ class KMIPAttention(ExplicitAttention):
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, k={self.k})'
+
+
+@singledispatch
+def topk_attention_on(
+    graph: Graph, layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None
+) -> Tensor:
+    r"""The attention of a layer. On a graph of several processes, it is another."""
+    return layer.attend_alone(q, k, v, graph, generator)
 
 
 class _AddLoss(torch.autograd.Function):

@@ -11,7 +11,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import SparseMaskAttention
 from pyg_topomask.nn.inputs import with_mask
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.utils.checks import check_probability

@@ -81,7 +81,7 @@ class RWGNKAttention(MaskedLinearAttention):
                 'graph', 'edge weights that require a gradient, on which no walks are kept', 'weights that require none'
             )
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
-        if graph.prepared(self.mask.settings(), lambda: state) is not state:
+        if graph.cached(self.mask.settings(), lambda: state) is not state:
             raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one')
 
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:

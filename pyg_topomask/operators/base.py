@@ -1,24 +1,28 @@
 r"""A bound mask, and the algebra of operators.
 
-A bound mask is an :math:`H \times N \times N` matrix :math:`\mathbf{M}` that is never formed. Its capabilities define it: the
-product with any :math:`\mathbf{x}`, and optional factors or entries. Masked attention, transposes, sums and the dense matrix
-follow from these.
+A bound mask is an :math:`H \times N \times N` matrix :math:`\mathbf{M}` that is never formed. An operator multiplies with it,
+and says where else it is cheap: at its entries, by its factors, or in prepared blocks. Sums, multiples, transposes, entrywise
+products and chains of operators are operators.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import reduce
 from numbers import Real
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.operators.capabilities import Blocks, LowRank, Product, SparseEntries
+from pyg_topomask.operators.description import build, describe, register
+from pyg_topomask.operators.entries import SparseEntries, entries_of_heads, sum_of_entries
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 
 __all__ = ['MaskOperator']
 
@@ -47,40 +51,107 @@ class Arithmetic:
 
 
 @dataclass(eq=False, repr=False)
-class MaskOperator(Arithmetic):
+class MaskOperator(Arithmetic, ABC):
     r"""A mask bound to the nodes of a batch of graphs: an :math:`H \times N \times N` matrix, block-diagonal over the graphs.
 
     Operators add (:obj:`a + b`), scale (:obj:`2.0 * a`, or a tensor with one number per head), transpose (:obj:`a.T`), and
     multiply entrywise (:obj:`a * b`) if one of them has low rank. Masks also multiply if both are sparse.
 
+    A subclass is a dataclass whose fields are tensors, other operators and settings. It implements :meth:`apply` and :attr:`T`,
+    and overrides what it knows better.
+
     Args:
         segments (Segments): The division of the :math:`N` nodes into graphs.
-        heads (int): The number of heads :math:`H`; :obj:`1` broadcasts to any number of heads.
-        product (Product): The product with the mask.
-        low_rank (LowRank, optional): The factors of a low-rank mask. (default: :obj:`None`)
-        entries (SparseEntries, optional): The entries of a sparse mask. (default: :obj:`None`)
-        blocks (Blocks, optional): The blocks of the graphs. (default: :obj:`None`)
+        heads (int): The number of heads :math:`H`; :obj:`1` broadcasts to any number of heads. (default: :obj:`1`)
+        cost (int): Multiplications of a product per head and column, which the choice of route compares. (default: :obj:`0`)
     """
 
-    segments: Segments
-    heads: int
-    product: Product
-    low_rank: LowRank | None = None
-    entries: SparseEntries | None = None
-    blocks: Blocks | None = None
-    #: The operators joined by :meth:`side_by_side`, which attention may apply one at a time.
-    operators: tuple[MaskOperator, ...] = field(default=(), init=False)
+    segments: Segments = field(default=None, kw_only=True)  # type: ignore[assignment]
+    heads: int = field(default=1, kw_only=True)
+    cost: int = field(default=0, kw_only=True)
 
-    @classmethod
-    def side_by_side(cls, *operators: MaskOperator) -> MaskOperator:
-        r"""Concatenates two or more operators on the same graphs along the heads. The heads of the first come first."""
-        first, *rest = operators
-        for operator in rest:
-            first._check_graphs(operator)
-        heads = [operator.heads for operator in operators]
-        joined = first._combined(operators, sum(heads), 'side_by_side', heads)
-        joined.operators = operators
-        return joined
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        register(cls)
+
+    @abstractmethod
+    def apply(self, x: Tensor) -> Tensor:
+        r"""Returns :math:`\mathbf{M} \mathbf{x}` for :obj:`x` of shape :obj:`[N, H, c]`. Pure and differentiable."""
+
+    @property
+    @abstractmethod
+    def T(self) -> MaskOperator:
+        r"""The transpose, head by head."""
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound of it. A row whose
+        denominator is below rounding errors relative to this bound counts as a zero row.
+
+        The default is the product with the absolute values of the tensors. An operator that subtracts overrides it.
+        """
+        tensors, text = describe(self)
+        absolute = [tensor.abs() if tensor.is_floating_point() else tensor for tensor in tensors]
+        operator: MaskOperator = build(text, absolute)
+        return operator.apply(x)
+
+    @property
+    def entries(self) -> SparseEntries | None:
+        r"""The entries of a sparse mask, which are formed when they are called for."""
+        return None
+
+    @property
+    def is_low_rank(self) -> bool:
+        r"""Whether there is :attr:`low_rank`, which takes time to form."""
+        return False
+
+    @property
+    def low_rank(self) -> LowRank | None:
+        r"""A mask of low rank, by its factors."""
+        return None
+
+    @property
+    def blocks(self) -> PreparedBlocks | None:
+        r"""The blocks of small graphs, if they are combinations of blocks that no parameter changes."""
+        return None
+
+    def formed(self) -> MaskOperator:
+        r"""Returns the operator that multiplies."""
+        return self
+
+    def diagonal(self) -> Tensor | None:
+        r"""Returns the diagonal, :obj:`[N, H]`, or :obj:`None` if only products with unit vectors give it."""
+        return None
+
+    def root(self) -> MaskOperator | None:
+        r"""Returns an :math:`\mathbf{R}` with :math:`\mathbf{M} = \mathbf{R} \mathbf{R}^{\top}`, or :obj:`None` if none is
+        known.
+        """
+        return None
+
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        r"""Returns whether there is machine code of attention, and of its gradients in these tensors, where Numba is used."""
+        return False
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+        r"""Returns :math:`\sum_j M_{ij} \, \mathbf{q}_i^{\top} \mathbf{k}_j \, \mathbf{v}_j`, :obj:`[N, H, d]`, by machine
+        code.
+        """
+        raise NotImplementedError
+
+    def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
+        r"""Returns the gradients of queries, keys, values and some tensors from that of :meth:`attend`."""
+        raise NotImplementedError
+
+    def signs(self) -> Sequence[Tensor] | None:
+        r"""Returns tensors without whose negative numbers no entry is negative, and :meth:`magnitude` is the product; or
+        :obj:`None`.
+        """
+        return None
+
+    @staticmethod
+    def side_by_side(*operators: MaskOperator) -> MaskOperator:
+        r"""Concatenates operators on the same graphs along the heads. The heads of the first come first."""
+        return Heads(operators)
 
     def matmul(self, x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""
@@ -95,7 +166,7 @@ class MaskOperator(Arithmetic):
         # Sparse products do not support shorter types, in which sums would saturate.
         dtype = torch.promote_types(x.dtype, torch.float32)
         with torch.autocast(device_type=x.device.type, enabled=False):
-            return self.product(x.to(dtype)).to(x.dtype)
+            return self.apply(x.to(dtype)).to(x.dtype)
 
     def to_dense(self) -> Tensor:
         r"""Returns the matrix, :obj:`[H, N, N]`, for tests and plots. This costs :math:`O(H N^2)`."""
@@ -122,43 +193,32 @@ class MaskOperator(Arithmetic):
         from pyg_topomask.operators.linear_operator import MaskLinearOperator, check_covariance
 
         self._refuse_shards()
-        heads = torch.arange(self.heads, device=self.segments.device)
+        heads, (tensors, text) = torch.arange(self.heads, device=self.segments.device), describe(self)
         matrix = MaskLinearOperator(
             heads.squeeze(0) if self.heads == 1 else heads,
-            *self.product.tensors,
-            structure=self.product.structure,
+            *tensors,
+            description=text,
             size=(self.segments.num_nodes, self.heads),
         )
         if check:
             check_covariance(matrix)
         return matrix
 
-    @property
-    def T(self) -> MaskOperator:
-        r"""The transpose, head by head."""
-        return self._changed(self.heads, 'transposed')
-
     def scaled(self, scale: Tensor) -> MaskOperator:
         r"""Returns the operator times a number, or times one number per head, :obj:`[H]`."""
         check_scale(scale, self.heads)
-        changed = self._changed(max(self.heads, scale.numel()), 'scaled', scale)
-        if self.blocks is not None:  # no other change keeps them
-            changed.blocks = self.blocks.scaled(scale)
-        return changed
+        return Scaled(scale, self)
 
     def __add__(self, other: MaskOperator) -> MaskOperator:
-        if not isinstance(other, MaskOperator):
-            return NotImplemented
-        heads = self._common_heads(other)
-        return self._combined((self, other), heads, 'plus', heads)
+        return Sum((self, other)) if isinstance(other, MaskOperator) else NotImplemented
 
     def __mul__(self, other: MaskOperator | Tensor | float) -> MaskOperator:
         if isinstance(other, MaskOperator):
-            heads = self._common_heads(other)
-            if other.low_rank is not None:
-                return self._changed(heads, 'hadamard', other.low_rank)
-            if self.low_rank is not None:
-                return other._changed(heads, 'hadamard', self.low_rank)
+            check_graphs((self, other))
+            common_heads((self, other))
+            for inner, factors in ((self, other.low_rank), (other, self.low_rank)):
+                if factors is not None:
+                    return Hadamard(factors.left, factors.right, inner)
             raise ArgumentError(
                 'mask',
                 f'the entrywise product of {self!r} and {other!r}',
@@ -172,43 +232,19 @@ class MaskOperator(Arithmetic):
 
     __rmul__ = __mul__
 
-    def _changed(self, heads: int, change: str, *arguments: Any) -> MaskOperator:
-        r"""Returns the operator with transformed capabilities."""
-        capabilities = (self.product, self.low_rank, self.entries)
-        changed: list[Any] = [None if each is None else getattr(each, change)(*arguments) for each in capabilities]
-        return MaskOperator(self.segments, heads, *changed)
-
-    def _combined(self, operators: Sequence[MaskOperator], heads: int, combine: str, argument: Any) -> MaskOperator:
-        r"""Returns the operator with the combined capabilities that all operators share."""
-        combined: list[Any] = []
-        for name in ('product', 'low_rank', 'entries'):
-            terms = [getattr(operator, name) for operator in operators]
-            combined.append(None if None in terms else getattr(terms[0], combine)(terms, argument))
-        return MaskOperator(self.segments, heads, *combined)
-
-    def _common_heads(self, other: MaskOperator) -> int:
-        self._check_graphs(other)
-        if self.heads != other.heads and 1 not in (self.heads, other.heads):
-            raise ArgumentError('heads', f'masks with {self.heads} and {other.heads} heads', 'equal numbers, or 1')
-        return max(self.heads, other.heads)
-
-    def _check_graphs(self, other: MaskOperator) -> None:
-        if not self.segments.equal(other.segments):
-            raise ArgumentError('mask', f'{self!r} and {other!r} of different graphs', 'masks bound to the same batch')
-
     def _refuse_shards(self) -> None:
-        if self.segments.shard is not None:
-            raise ArgumentError('graph', repr(self.segments.shard), 'a graph of one process')
+        if not self.segments.is_whole:
+            raise ArgumentError('graph', repr(self.segments), 'a graph of one process')
 
     @property
     def dtype(self) -> torch.dtype:
         r"""The data type of the entries."""
-        floating = [tensor.dtype for tensor in self.product.tensors if tensor.is_floating_point()]
+        floating = [tensor.dtype for tensor in describe(self)[0] if tensor.is_floating_point()]
         return reduce(torch.promote_types, floating) if floating else torch.get_default_dtype()
 
     def __repr__(self) -> str:
         return (
-            f'{type(self).__name__}({self.product.structure!r}, heads={self.heads}, num_nodes={self.segments.num_nodes}, '
+            f'{type(self).__name__}(heads={self.heads}, num_nodes={self.segments.num_nodes}, '
             f'num_graphs={self.segments.num_graphs})'
         )
 
@@ -221,3 +257,357 @@ def check_scale(scale: Tensor, heads: int) -> None:
             f'a tensor of shape {tuple(scale.shape)} for {heads} heads',
             'a number, a tensor without dimensions, and a tensor of shape [heads]',
         )
+
+
+def check_graphs(operators: Sequence[MaskOperator]) -> Segments:
+    r"""Returns the graphs that operators have in common.
+
+    Raises:
+        ValueError: If they are bound to different graphs.
+    """
+    first, *rest = operators
+    for operator in rest:
+        if first.segments is not None and not first.segments.equal(operator.segments):
+            raise ArgumentError('mask', f'{first!r} and {operator!r} of different graphs', 'masks bound to the same batch')
+    return first.segments
+
+
+def common_heads(operators: Sequence[MaskOperator]) -> int:
+    r"""Returns the number of heads of a combination of operators.
+
+    Raises:
+        ValueError: If their numbers of heads are neither equal nor 1.
+    """
+    heads = max(operator.heads for operator in operators)
+    for operator in operators:
+        if operator.heads not in (1, heads):
+            raise ArgumentError('heads', f'masks with {operator.heads} and {heads} heads', 'equal numbers, or 1')
+    return heads
+
+
+@dataclass(eq=False, repr=False)
+class LowRank(MaskOperator):
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}` within each graph.
+
+    Args:
+        left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, H or 1, r]`.
+        right (torch.Tensor): :math:`\mathbf{B}`, likewise.
+        index (torch.Tensor): The graph of each node, :obj:`[N]`.
+        ptr (torch.Tensor): The first node of each graph, and :math:`N`, :obj:`[B + 1]`.
+    """
+
+    left: Tensor
+    right: Tensor
+    index: Tensor
+    ptr: Tensor
+
+    @classmethod
+    def within(cls, segments: Segments, left: Tensor, right: Tensor) -> LowRank:
+        r"""Returns the operator with the given factors on the graphs of a batch."""
+        heads, cost = max(left.size(1), right.size(1)), segments.num_nodes * left.size(-1)
+        return cls(left, right, segments.index, segments.ptr, segments=segments, heads=heads, cost=cost)
+
+    def apply(self, x: Tensor) -> Tensor:
+        left, right = self.left.to(x.dtype), self.right.to(x.dtype)
+        out = torch.zeros_like(x)
+        for rank in range(left.size(-1)):
+            out = out + left[..., rank, None] * self.sum_over_graphs(right[..., rank, None] * x)
+        return out
+
+    def sum_over_graphs(self, x: Tensor) -> Tensor:
+        r"""Returns the sum over the graph of each node, :obj:`[N or 1, H, c]`."""
+        if self.ptr.numel() == 2:
+            return x.sum(0, keepdim=True)
+        # In float64, because these sums run sequentially over whole graphs.
+        sums = x.new_zeros(self.ptr.numel() - 1, *x.shape[1:], dtype=torch.float64).index_add(0, self.index, x.double())
+        return sums.to(x.dtype).index_select(0, self.index)
+
+    @property
+    def T(self) -> LowRank:
+        return replace(self, left=self.right, right=self.left)
+
+    @property
+    def is_low_rank(self) -> bool:
+        return True
+
+    @property
+    def low_rank(self) -> LowRank:
+        return self
+
+    def with_factors(self, left: Tensor, right: Tensor) -> LowRank:
+        r"""Returns an operator with other factors on the same graphs."""
+        heads, cost = max(left.size(1), right.size(1)), left.size(0) * left.size(-1)
+        return replace(self, left=left, right=right, heads=heads, cost=cost)
+
+
+@dataclass(eq=False, repr=False)
+class Scaled(MaskOperator):
+    r""":math:`c_h \mathbf{M}_h` for one number :math:`c`, or one for each head."""
+
+    scale: Tensor
+    inner: MaskOperator
+
+    def __post_init__(self) -> None:
+        self.segments, self.cost = self.inner.segments, self.inner.cost
+        self.heads = max(self.inner.heads, self.scale.numel())
+
+    def apply(self, x: Tensor) -> Tensor:
+        return self.inner.apply(x) * self.scale.to(x.dtype).unsqueeze(-1)
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        return self.inner.magnitude(x) * self.scale.to(x.dtype).unsqueeze(-1).abs()
+
+    @property
+    def T(self) -> MaskOperator:
+        return Scaled(self.scale, self.inner.T)
+
+    @property
+    def entries(self) -> SparseEntries | None:
+        entries = self.inner.entries
+        return None if entries is None else entries.scaled(self.scale)
+
+    @property
+    def is_low_rank(self) -> bool:
+        return self.inner.is_low_rank
+
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = self.inner.low_rank
+        if given is None:
+            return None
+        return given.with_factors(given.left * self.scale.to(given.left.dtype).unsqueeze(-1), given.right)
+
+    @property
+    def blocks(self) -> PreparedBlocks | None:
+        blocks = self.inner.blocks
+        return None if blocks is None else blocks.scaled(self.scale)
+
+
+@dataclass(eq=False, repr=False)
+class Hadamard(MaskOperator):
+    r"""The entrywise product with a mask of low rank: :math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x}
+    = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`.
+
+    Args:
+        left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, H or 1, r]`.
+        right (torch.Tensor): :math:`\mathbf{B}`, likewise.
+        inner (MaskOperator): :math:`\mathbf{M}`.
+    """
+
+    left: Tensor
+    right: Tensor
+    inner: MaskOperator
+
+    def __post_init__(self) -> None:
+        self.segments, self.cost = self.inner.segments, self.inner.cost * self.left.size(-1)
+        self.heads = max(self.inner.heads, self.left.size(1), self.right.size(1))
+
+    def apply(self, x: Tensor) -> Tensor:
+        terms = (a * self.inner.apply(b * x) for a, b in zip(_ranks(self.left, x), _ranks(self.right, x), strict=True))
+        return sum(terms, start=torch.zeros_like(x))
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        ranks = zip(_ranks(self.left.abs(), x), _ranks(self.right.abs(), x), strict=True)
+        return sum((a * self.inner.magnitude(b * x) for a, b in ranks), start=torch.zeros_like(x))
+
+    @property
+    def T(self) -> MaskOperator:
+        return Hadamard(self.right, self.left, self.inner.T)
+
+    @property
+    def entries(self) -> SparseEntries | None:
+        entries = self.inner.entries
+        return None if entries is None else entries.weighted(self.left, self.right)
+
+    @property
+    def is_low_rank(self) -> bool:
+        return self.inner.is_low_rank
+
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = self.inner.low_rank
+        if given is None:
+            return None
+        return given.with_factors(_products(self.left, given.left), _products(self.right, given.right))
+
+
+def _ranks(factor: Tensor, x: Tensor) -> tuple[Tensor, ...]:
+    return factor.to(x.dtype).unsqueeze(-2).unbind(-1)
+
+
+def _products(factor: Tensor, x: Tensor) -> Tensor:
+    return (factor.to(x.dtype).unsqueeze(-1) * x.unsqueeze(-2)).flatten(2)
+
+
+@dataclass(eq=False, repr=False)
+class Sum(MaskOperator):
+    r""":math:`\sum_i \mathbf{M}_i`."""
+
+    terms: tuple[MaskOperator, ...]
+
+    def __post_init__(self) -> None:
+        self.segments, self.heads = check_graphs(self.terms), common_heads(self.terms)
+        self.cost = sum(term.cost for term in self.terms)
+
+    def apply(self, x: Tensor) -> Tensor:
+        return reduce(torch.add, (term.apply(x) for term in self.terms))
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        return reduce(torch.add, (term.magnitude(x) for term in self.terms))
+
+    @property
+    def T(self) -> MaskOperator:
+        return Sum(tuple(term.T for term in self.terms))
+
+    @property
+    def entries(self) -> SparseEntries | None:
+        entries = [each for term in self.terms if (each := term.entries) is not None]
+        return sum_of_entries(entries, self.heads) if len(entries) == len(self.terms) else None
+
+    @property
+    def is_low_rank(self) -> bool:
+        return all(term.is_low_rank for term in self.terms)
+
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = [each for term in self.terms if (each := term.low_rank) is not None]
+        if len(given) < len(self.terms):
+            return None
+        left, right = (
+            torch.cat([getattr(each, side).expand(-1, self.heads, -1) for each in given], dim=-1) for side in ('left', 'right')
+        )
+        return given[0].with_factors(left, right)
+
+
+@dataclass(eq=False, repr=False)
+class Heads(MaskOperator):
+    r"""Masks side by side: the first acts on the first :obj:`terms[0].heads` heads, and so on."""
+
+    terms: tuple[MaskOperator, ...]
+
+    def __post_init__(self) -> None:
+        self.segments, self.heads = check_graphs(self.terms), sum(self.widths)
+        self.cost = sum(term.cost * term.heads for term in self.terms) // self.heads
+
+    @property
+    def widths(self) -> list[int]:
+        r"""The number of heads of each mask."""
+        return [term.heads for term in self.terms]
+
+    def apply(self, x: Tensor) -> Tensor:
+        return torch.cat([term.apply(part) for term, part in zip(self.terms, x.split(self.widths, 1), strict=True)], dim=1)
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        return torch.cat([term.magnitude(part) for term, part in zip(self.terms, x.split(self.widths, 1), strict=True)], dim=1)
+
+    @property
+    def T(self) -> MaskOperator:
+        return Heads(tuple(term.T for term in self.terms))
+
+    @property
+    def entries(self) -> SparseEntries | None:
+        entries = [each for term in self.terms if (each := term.entries) is not None]
+        return entries_of_heads(entries, self.widths) if len(entries) == len(self.terms) else None
+
+    @property
+    def is_low_rank(self) -> bool:
+        return all(term.is_low_rank for term in self.terms)
+
+    @property
+    def low_rank(self) -> LowRank | None:
+        given = [each for term in self.terms if (each := term.low_rank) is not None]
+        if len(given) < len(self.terms):
+            return None
+        rank = max(each.left.size(-1) for each in given)
+
+        def joined(factors: Sequence[Tensor]) -> Tensor:
+            # Masks of a lower rank have zero factors.
+            dtype = reduce(torch.promote_types, (each.dtype for each in factors))
+            each_head = (each.expand(-1, width, -1) for each, width in zip(factors, self.widths, strict=True))
+            return torch.cat([pad(each.to(dtype), (0, rank - each.size(-1))) for each in each_head], dim=1)
+
+        return given[0].with_factors(joined([each.left for each in given]), joined([each.right for each in given]))
+
+
+@dataclass(eq=False, repr=False)
+class Chain(MaskOperator):
+    r"""The matrix product of masks, :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
+
+    links: tuple[MaskOperator, ...]
+
+    def __post_init__(self) -> None:
+        self.segments, self.heads = check_graphs(self.links), common_heads(self.links)
+        self.cost = sum(link.cost for link in self.links)
+
+    def apply(self, x: Tensor) -> Tensor:
+        for link in reversed(self.links):
+            x = link.apply(x)
+        return x
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        for link in reversed(self.links):
+            x = link.magnitude(x)
+        return x
+
+    @property
+    def T(self) -> MaskOperator:
+        return Chain(tuple(link.T for link in reversed(self.links)))
+
+    def diagonal(self) -> Tensor | None:
+        root = self.root()
+        squared = None if root is None else root.entries
+        if squared is None:
+            return None
+        entries = squared()
+        diagonal = entries.value.new_zeros(entries.pattern.num_rows, entries.value.size(0))
+        return diagonal.index_add(0, entries.pattern.row, entries.value.square().t())
+
+    def root(self) -> MaskOperator | None:
+        first, *rest = self.links
+        if len(rest) != 1:
+            return None
+        (tensors, text), (others, of_other) = describe(first.T), describe(rest[0])
+        if text != of_other:
+            return None
+        same = all(one is other or torch.equal(one, other) for one, other in zip(tensors, others, strict=True))
+        return first if same else None
+
+
+@dataclass(eq=False, repr=False)
+class Alternatives(MaskOperator):
+    r"""One mask in several forms. Attention takes the cheapest, and no other is formed.
+
+    Args:
+        product (MaskOperator or callable): An operator, or a function that returns it.
+        entries (SparseEntries, optional): The entries. (default: :obj:`None`)
+        blocks (PreparedBlocks, optional): The blocks of small graphs. (default: :obj:`None`)
+    """
+
+    product: MaskOperator | Callable[[], MaskOperator]
+    entries: SparseEntries | None = None
+    blocks: PreparedBlocks | None = None
+
+    def formed(self) -> MaskOperator:
+        if not isinstance(self.product, MaskOperator):
+            self.product = self.product()
+        return self.product
+
+    def apply(self, x: Tensor) -> Tensor:
+        return self.formed().apply(x)
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        return self.formed().magnitude(x)
+
+    @property
+    def T(self) -> MaskOperator:
+        entries = None if self.entries is None else self.entries.transposed()
+        return replace(self, product=lambda: self.formed().T, entries=entries, blocks=None)
+
+    def diagonal(self) -> Tensor | None:
+        return self.formed().diagonal()
+
+    def root(self) -> MaskOperator | None:
+        return self.formed().root()
+
+    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+        return isinstance(self.product, MaskOperator) and self.product.has_machine_code(learnable)

@@ -3,14 +3,13 @@ r"""The action of matrix exponentials on dense blocks, by polynomials in a spars
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.polynomial import PolynomialStructure
+from pyg_topomask.operators.polynomial import Polynomial
 from pyg_topomask.utils.functorch import unwrapped
 
 
@@ -62,28 +61,32 @@ def _cut(series: Tensor, tolerance: float) -> Tensor:
     return series[:, : 1 + int(unwrapped((rest > tolerance).sum()).max())]
 
 
-@dataclass(frozen=True)
-class ExpActionStructure(PolynomialStructure):
-    r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial. Two more tensors: the graph of each node, and where the nodes
-    of each graph begin.
+@dataclass(eq=False, repr=False, kw_only=True)
+class ExpAction(Polynomial):
+    r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial.
+
+    Args:
+        index (torch.Tensor): The graph of each node, :obj:`[N]`.
+        ptr (torch.Tensor): The first node of each graph, and :math:`N`, :obj:`[B + 1]`.
+        tolerance (float): The error of the polynomial.
     """
 
-    tolerance: float = 0.0
+    index: Tensor
+    ptr: Tensor
+    tolerance: float
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
+    def magnitude(self, x: Tensor) -> Tensor:
         if self.method == 'powers':
-            return super().magnitude(tensors, x)
-        coefficients, value, *pattern, index, ptr = tensors
-        product = self.apply((coefficients, positive_off_diagonal(value, pattern), *pattern), x).clamp(min=0.0)
-        return product + chebyshev_error(self.tolerance, x, index, ptr.numel() - 1)
+            return super().magnitude(x)
+        bound = replace(self, value=positive_off_diagonal(self.value, self.pattern))
+        return bound.apply(x).clamp(min=0.0) + chebyshev_error(self.tolerance, x, self.index, self.ptr.numel() - 1)
 
 
-def positive_off_diagonal(value: Tensor, pattern: Sequence[Tensor]) -> Tensor:
+def positive_off_diagonal(value: Tensor, pattern: SparsePattern) -> Tensor:
     r"""Returns the entries of a square matrix :math:`\mathbf{B}`, positive off the diagonal: the entries of
     :math:`\exp(z (\mathbf{B} - \mathbf{I}))` are at most those of its exponential.
     """
-    positions = SparsePattern(*pattern)
-    return torch.where(positions.row == positions.col, value, value.abs())
+    return torch.where(pattern.row == pattern.col, value, value.abs())
 
 
 def relative_error(tolerance: float, dtype: torch.dtype) -> float:

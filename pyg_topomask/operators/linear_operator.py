@@ -20,7 +20,8 @@ except ImportError as error:
     raise ImportError('to_linear_operator needs linear_operator: install pyg_topomask with its extra [gp]') from error
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.description import build, describe
 
 # The number of unit vectors that are multiplied at a time, where entries are computed from products.
 _COLUMNS = 64
@@ -34,7 +35,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
     Args:
         heads (torch.Tensor): The head of each matrix, in the shape of the batch.
         *tensors (torch.Tensor): The tensors of the mask.
-        structure (MaskStructure): How the tensors multiply.
+        description (str): What describes the operator beside its tensors.
         size (tuple of int): The numbers of nodes and heads of the mask.
         rows (torch.Tensor, optional): The nodes of the rows. (default: :obj:`None`, all)
         cols (torch.Tensor, optional): The nodes of the columns. (default: :obj:`None`, all)
@@ -44,13 +45,14 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         self,
         heads: Tensor,
         *tensors: Tensor,
-        structure: MaskStructure,
+        description: str,
         size: tuple[int, int],
         rows: Tensor | None = None,
         cols: Tensor | None = None,
     ) -> None:
-        super().__init__(heads, *tensors, structure=structure, size=size, rows=rows, cols=cols)
-        self._heads, self._tensors, self._structure = heads, tensors, structure
+        super().__init__(heads, *tensors, description=description, size=size, rows=rows, cols=cols)
+        self._heads, self._tensors = heads, tensors
+        self._operator: MaskOperator = build(description, tensors)
         self._num_nodes, self._num_heads = size
         self._rows, self._cols = rows, cols
 
@@ -99,12 +101,12 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         if self._cols is not None:
             wide = wide.new_zeros(self._num_nodes, *x.shape[1:]).index_add(0, self._cols, wide)
         with torch.autocast(device_type=x.device.type, enabled=False):
-            out = self._structure.apply(self._tensors, wide).to(x.dtype)
+            out = self._operator.apply(wide).to(x.dtype)
         return out if self._rows is None else out.index_select(0, self._rows)
 
     def _transpose_nonbatch(self) -> MaskLinearOperator:
-        structure, tensors = self._structure.transpose(self._tensors)
-        return self._changed(structure=structure, tensors=tensors, rows=self._cols, cols=self._rows)
+        tensors, text = describe(self._operator.T)
+        return self._changed(description=text, tensors=tensors, rows=self._cols, cols=self._rows)
 
     def _getitem(self, row_index: Any, col_index: Any, *batch_indices: Any) -> MaskLinearOperator:
         def selected(side: Tensor | None, index: Any) -> Tensor | None:
@@ -133,7 +135,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
 
     def _diagonal(self) -> Tensor:
         nodes = self._nodes(self._rows)
-        diagonal = self._structure.diagonal(self._tensors) if torch.equal(nodes, self._nodes(self._cols)) else None
+        diagonal = self._operator.diagonal() if torch.equal(nodes, self._nodes(self._cols)) else None
         if diagonal is not None:
             return diagonal.t()[self._heads][..., nodes]
         each = torch.arange(nodes.numel(), device=nodes.device)
@@ -142,13 +144,14 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
     @property
     def has_root(self) -> bool:
         r"""Whether an exact :math:`\mathbf{R}` with :math:`\mathbf{M} = \mathbf{R} \mathbf{R}^{\top}` is known."""
-        return self._structure.root(self._tensors) is not None and torch.equal(self._nodes(self._rows), self._nodes(self._cols))
+        return self._operator.root() is not None and torch.equal(self._nodes(self._rows), self._nodes(self._cols))
 
     def root_decomposition(self, method: str | None = None) -> LinearOperator:
-        root = self._structure.root(self._tensors) if method is None and self.has_root else None
+        root = self._operator.root() if method is None and self.has_root else None
         if root is None:
             return super().root_decomposition(method)
-        return RootLinearOperator(self._changed(structure=root[0], tensors=root[1], cols=None))
+        tensors, text = describe(root)
+        return RootLinearOperator(self._changed(description=text, tensors=tensors, cols=None))
 
     def _expand_batch(self, batch_shape: torch.Size | list[int]) -> MaskLinearOperator:
         return self._changed(heads=self._heads.expand(batch_shape))

@@ -12,9 +12,9 @@ from torch import Tensor
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.operators.capabilities import blocks_of
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.prepared_blocks import blocks_of
 from pyg_topomask.operators.sparse_matmul import product, spmm
-from pyg_topomask.operators.structures import MaskStructure
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # Numbers in a chunk of columns that stays in the cache of a core, and in that of all.
@@ -26,44 +26,52 @@ _WIDE, _FAST = 32, 16
 Step = Callable[[float, Tensor, float, Tensor, Tensor | None], Tensor]
 
 
-@dataclass(frozen=True)
-class PolynomialStructure(MaskStructure):
-    r"""A polynomial of a sparse matrix, see :func:`polynomial_action`. Tensors: its coefficients, :obj:`[H or 1, K + 1]`, the
-    entries of the matrix, :obj:`[1, nnz]`, and their pattern.
+@dataclass(eq=False, repr=False)
+class Polynomial(MaskOperator):
+    r"""A polynomial of a sparse matrix, shared by all heads: :math:`\sum_k c_k \mathbf{B}^k`, or :math:`\sum_k c_k
+    T_k(\mathbf{B})` with Chebyshev polynomials :math:`T_k`.
+
+    Args:
+        coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.
+        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`.
+        pattern (SparsePattern): Their positions.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
+        transposed (bool): Multiply by the transpose. (default: :obj:`False`)
     """
 
+    coefficients: Tensor
+    value: Tensor
+    pattern: SparsePattern
     method: str
     transposed: bool = False
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        coefficients, value, *pattern = tensors[:7]
-        return polynomial_action(coefficients, value, SparsePattern(*pattern), x, self.method, self.transposed)
+    def apply(self, x: Tensor) -> Tensor:
+        return polynomial_action(self.coefficients, self.value, self.pattern, x, self.method, self.transposed)
 
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
         return 1 not in learnable  # gradients of the entries of the matrix take a block for each power
 
-    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         from pyg_topomask.machine.polynomial import forward
 
-        return forward(*self._parts(tensors, q.dtype), q, k, v)
+        return forward(*self._arguments(q.dtype), q, k, v)
 
-    def attend_backward(
-        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
-    ) -> list[Tensor]:
+    def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
         from pyg_topomask.machine.polynomial import backward
 
-        *grads, grad_coefficients = backward(*self._parts(tensors, q.dtype), q, k, v, grad)
-        return [*grads, *(grad_coefficients.to(tensors[index].dtype) for index in learnable)]
+        *grads, grad_coefficients = backward(*self._arguments(q.dtype), q, k, v, grad)
+        return [*grads, *(grad_coefficients.to(self.coefficients.dtype) for _ in learnable)]
 
-    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
-        return tensors[:2] if self.method == 'powers' else None
+    def signs(self) -> Sequence[Tensor] | None:
+        return (self.coefficients, self.value) if self.method == 'powers' else None
 
-    def _parts(self, tensors: Sequence[Tensor], dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
-        coefficients, value, *pattern = tensors[:7]
-        return *_matrix(value.to(dtype), pattern, self.transposed), coefficients.to(dtype), self.method
+    def _arguments(self, dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
+        matrix = _matrix(self.value.to(dtype), self.pattern.tensors, self.transposed)
+        return *matrix, self.coefficients.to(dtype), self.method
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return replace(self, transposed=not self.transposed), tuple(tensors)
+    @property
+    def T(self) -> MaskOperator:
+        return replace(self, transposed=not self.transposed)
 
 
 def polynomial_action(

@@ -2,14 +2,19 @@ r"""Masks given by their entries."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
+from functools import singledispatch
+
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries, Product, SparseEntries
-from pyg_topomask.operators.sparse_matmul import SparseStructure
+from pyg_topomask.operators.base import Alternatives, MaskOperator, common_heads
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.sparse_matmul import spmm
 from pyg_topomask.utils.checks import check_shape
 from pyg_topomask.utils.functorch import is_exporting
 
@@ -18,6 +23,55 @@ ENTRYWISE_PRODUCTS = (
     'products with a mask of low rank, such as SinDegreeMask, of two sparse masks, such as AdjacencyMask and GRFMask, or '
     'with a number, for all heads or each'
 )
+
+
+@dataclass(eq=False, repr=False)
+class Sparse(MaskOperator):
+    r"""A sparse matrix.
+
+    Args:
+        value (torch.Tensor): The values of the entries, :obj:`[H or 1, nnz]`.
+        pattern (SparsePattern): Their positions.
+        transposed (bool): Multiply by the transpose. (default: :obj:`False`)
+    """
+
+    value: Tensor
+    pattern: SparsePattern
+    transposed: bool = False
+
+    def apply(self, x: Tensor) -> Tensor:
+        return spmm(self.pattern, self.value.to(x.dtype), x, self.transposed)
+
+    @property
+    def T(self) -> Sparse:
+        return replace(self, transposed=not self.transposed)
+
+    @property
+    def entries(self) -> SparseEntries | None:
+        entries = SparseEntries(lambda: Entries(self.pattern, self.value), self.pattern.nnz)
+        return entries.transposed() if self.transposed else entries
+
+
+@singledispatch
+def operator_of(entries: SparseEntries) -> MaskOperator:
+    r"""Returns the operator of given entries."""
+    formed = entries()
+    return Sparse(formed.value, formed.pattern)
+
+
+def entries_of(mask: MaskOperator) -> Entries:
+    r"""Returns the entries of a sparse mask.
+
+    Args:
+        mask (MaskOperator): The bound mask.
+
+    Raises:
+        ValueError: If the mask has none, or may have more than :obj:`~pyg_topomask.operators.entries.MAX_ENTRIES` per head.
+    """
+    entries = mask.entries
+    if entries is None:
+        raise ArgumentError('mask', f'{mask!r}, which has no sparse entries', 'sparse masks, or a route without entries')
+    return entries()
 
 
 def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:
@@ -48,9 +102,8 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
     check_shape(('heads', pattern.nnz), value=value)
     if not value.is_floating_point():
         raise ArgumentError('value', value.dtype, 'floating point numbers')
-    product = Product(SparseStructure(), (value, *pattern.tensors), cost=pattern.nnz)
-    entries = SparseEntries(lambda: Entries(pattern, value), pattern.nnz)
-    return MaskOperator(graph.segments, value.size(0) if heads is None else heads, product, entries=entries)
+    heads = value.size(0) if heads is None else heads
+    return Sparse(value, pattern, segments=graph.segments, heads=heads, cost=pattern.nnz)
 
 
 def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
@@ -63,19 +116,25 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
     Raises:
         ValueError: If one of them has no entries.
     """
-    if left.entries is None or right.entries is None:
+    first, second = left.entries, right.entries
+    if first is None or second is None:
         raise ArgumentError(
             'mask',
             f'the entrywise product of {left!r} and {right!r}',
             ENTRYWISE_PRODUCTS,
             'power series are not sparse if edge weights require gradients, nor on shards',
         )
-    entries = left.entries.intersection(right.entries)
+    return of_entries(left.segments, common_heads((left, right)), first.intersection(second))
 
-    def tensors() -> tuple[Tensor, ...]:
-        formed = entries()
-        return formed.value, *formed.pattern.tensors
 
-    cost = left.segments.num_nodes if entries.max_nnz is None else entries.max_nnz
-    product = Product(entries.structure(SparseStructure()), tensors, cost=cost)
-    return MaskOperator(left.segments, max(left.heads, right.heads), product, entries=entries)
+def of_entries(segments: Segments, heads: int, entries: SparseEntries, blocks: PreparedBlocks | None = None) -> MaskOperator:
+    r"""Returns a sparse mask whose entries are formed when they are called for.
+
+    Args:
+        segments (Segments): The division of the nodes into graphs.
+        heads (int): The number of heads.
+        entries (SparseEntries): The entries.
+        blocks (PreparedBlocks, optional): The blocks of small graphs. (default: :obj:`None`)
+    """
+    cost = segments.num_nodes if entries.max_nnz is None else entries.max_nnz
+    return Alternatives(lambda: operator_of(entries), entries, blocks, segments=segments, heads=heads, cost=cost)

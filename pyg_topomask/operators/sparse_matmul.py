@@ -3,36 +3,15 @@ r"""Products with a sparse matrix whose values differ between heads, and their g
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries
-from pyg_topomask.operators.structures import MaskStructure
 from pyg_topomask.utils.functorch import LoopedFunction, keep_inputs
 
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
-
-
-def entries_of(mask: MaskOperator) -> Entries:
-    r"""Returns the entries of a sparse mask.
-
-    Args:
-        mask (MaskOperator): The bound mask.
-
-    Raises:
-        ValueError: If the mask has none, or may have more than :obj:`~pyg_topomask.operators.capabilities.MAX_ENTRIES` per
-            head.
-    """
-    if mask.entries is None:
-        raise ArgumentError('mask', f'{mask!r}, which has no sparse entries', 'sparse masks, or a route without entries')
-    return mask.entries()
 
 
 def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
@@ -139,17 +118,3 @@ class _SDDMM(LoopedFunction):
         grad_a = spmm(pattern, grad, b) if ctx.needs_input_grad[0] else None
         grad_b = spmm(pattern, grad, a, transpose=True) if ctx.needs_input_grad[1] else None
         return (grad_a, grad_b) + (None,) * len(tensors)
-
-
-@dataclass(frozen=True)
-class SparseStructure(MaskStructure):
-    r"""An explicit sparse mask: the tensors are the values, :obj:`[H or 1, nnz]`, and those of a :class:`SparsePattern`."""
-
-    transposed: bool = False
-
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        value, *pattern = tensors
-        return spmm(SparsePattern(*pattern), value.to(x.dtype), x, self.transposed)
-
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return SparseStructure(not self.transposed), tuple(tensors)

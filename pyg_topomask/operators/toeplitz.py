@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -13,7 +13,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # The number of values to transform at a time on a CPU, so that a chunk stays in cache.
@@ -22,29 +22,38 @@ _CHUNK = 300_000
 _DIRECT, _DIRECT_TYPES = 128, (torch.float32,)
 
 
-@dataclass(frozen=True)
-class ToeplitzStructure(MaskStructure):
+@dataclass(eq=False, repr=False)
+class Toeplitz(MaskOperator):
     r""":math:`M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j)` for nodes at the positions :math:`\mathbf{p}` of a grid.
 
-    Tensors: a table of :math:`\xi` per head, the entry of the concatenated grids that holds each node, :obj:`[N]`, and for each
-    shape of grid the nodes of its grids, :obj:`[graphs, *shape]`. The table holds offsets from :math:`-w` to :math:`w` in each
-    dimension, :obj:`[H, 2 w_1 + 1, ..., 2 w_d + 1]`, or distances, :obj:`[H, w + 1]`. Entries beyond are the last entry,
-    or zero.
+    Args:
+        table (torch.Tensor): :math:`\xi` at the offsets from :math:`-w` to :math:`w` in each dimension,
+            :obj:`[H, 2 w_1 + 1, ..., 2 w_d + 1]`, or at distances, :obj:`[H, w + 1]`.
+        slot (torch.Tensor): The entry of the concatenated grids that holds each node, :obj:`[N]`.
+        grids (tuple of torch.Tensor): For each shape of grid the nodes of its grids, :obj:`[graphs, *shape]`.
+        kind (str): :obj:`"offset"` or :obj:`"distance"`.
+        beyond (str): :math:`\xi` beyond the table: :obj:`"clip"` for its last entry, or :obj:`"zero"`.
+        periodic (bool): Whether the grids are periodic.
+        transposed (bool): Multiply by the transpose. (default: :obj:`False`)
     """
 
+    table: Tensor
+    slot: Tensor
+    grids: tuple[Tensor, ...]
     kind: str
     beyond: str
     periodic: bool
     transposed: bool = False
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_grids(tensors, x, noise=False)
+    def apply(self, x: Tensor) -> Tensor:
+        return self._on_grids(self.table, x, noise=False)
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self._on_grids((tensors[0].abs(), *tensors[1:]), x, noise=True)
+    def magnitude(self, x: Tensor) -> Tensor:
+        return self._on_grids(self.table.abs(), x, noise=True)
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return ToeplitzStructure(self.kind, self.beyond, self.periodic, not self.transposed), tuple(tensors)
+    @property
+    def T(self) -> MaskOperator:
+        return replace(self, transposed=not self.transposed)
 
     def pairs(self, table: Tensor, shape: Sequence[int]) -> Tensor:
         r"""Returns the entries of all pairs of points of a grid, :obj:`[H, n, n]`."""
@@ -78,8 +87,8 @@ class ToeplitzStructure(MaskStructure):
         reach = self._reach(table, shape)
         return reach if math.prod(2 * radius + 1 for radius in reach) <= _DIRECT else None
 
-    def _on_grids(self, tensors: Sequence[Tensor], x: Tensor, noise: bool) -> Tensor:
-        table, slot, *grids = tensors
+    def _on_grids(self, table: Tensor, x: Tensor, noise: bool) -> Tensor:
+        grids = self.grids
         work = x.to(torch.promote_types(x.dtype, torch.float32))
         table, products = table.to(work.dtype), []
         if not grids:  # a batch without graphs
@@ -99,7 +108,7 @@ class ToeplitzStructure(MaskStructure):
                 if noise:
                     product = product.clamp(min=0.0) + _noise(kernel, grid)
             products.append(product.reshape(rows.shape))
-        out = torch.cat(products).index_select(0, slot) if len(products) != 1 else products[0]
+        out = torch.cat(products).index_select(0, self.slot) if len(products) != 1 else products[0]
         return out.to(x.dtype)
 
     def _kernel(self, table: Tensor, offsets: Sequence[Tensor]) -> Tensor:

@@ -13,7 +13,7 @@ from torch.nn.functional import pad
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.forest import Forest, Histograms
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import LoopedFunction
 
@@ -34,29 +34,29 @@ _FEW_RINGS = 16
 _MOST_UNITS = 2**20
 
 
-@dataclass(frozen=True)
-class TreeDistanceStructure(MaskStructure):
-    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units. Tensors: :math:`f`,
-    :obj:`[H, L + 1]`, and those of :func:`plan_distance` for the same method, or of :func:`plan_units`.
+@dataclass(eq=False, repr=False)
+class TreeDistance(MaskOperator):
+    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units.
 
     Args:
+        f (torch.Tensor): :math:`f`, :obj:`[H, L + 1]`.
         method (str): :obj:`"rings"` or :obj:`"fft"`.
-        planned (bool): Whether there is a plan for machine code.
+        plan (tuple of torch.Tensor): The result of :func:`plan_distance` for the same method, or of :func:`plan_units`.
     """
 
+    f: Tensor
     method: str
-    planned: bool = False
+    plan: tuple[Tensor, ...]
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        f, *plan = tensors
+    def apply(self, x: Tensor) -> Tensor:
         dtype = torch.promote_types(x.dtype, torch.float32)
-        product: Tensor = _TreeDistance.apply(x.to(dtype), f.to(dtype).expand(x.size(1), -1), self.method, *plan)
+        product: Tensor = _TreeDistance.apply(x.to(dtype), self.f.to(dtype).expand(x.size(1), -1), self.method, *self.plan)
         return product.to(x.dtype)
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        f, tree, *plan = tensors
+    def magnitude(self, x: Tensor) -> Tensor:
+        tree, *plan = self.plan
         dtype = torch.promote_types(x.dtype, torch.float32)
-        f, exact = f.to(dtype).expand(x.size(1), -1), x.to(dtype)
+        f, exact = self.f.to(dtype).expand(x.size(1), -1), x.to(dtype)
         if self.method == 'rings':
             # The sums at one distance are differences of larger ones, which hold nodes that are closer by an even number.
             local, constant = _split(f, int(plan[1]))
@@ -74,24 +74,23 @@ class TreeDistanceStructure(MaskStructure):
         noise = torch.finfo(torch.float64).eps / torch.finfo(dtype).eps * f.amax(1, keepdim=True) * _tree_sum(exact, tree)
         return (_convolve(f, exact, plan).clamp_(min=0.0) + noise).to(x.dtype)
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return self, tuple(tensors)
+    @property
+    def T(self) -> MaskOperator:
+        return self
 
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return self.planned
+        return self.method == 'rings' and len(self.plan) > 1 + _RINGS
 
-    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         from pyg_topomask.machine.tree import forward
 
-        f, _, *plan = tensors
+        f, (_, *plan) = self.f, self.plan
         return forward(_factors(*_split(f.expand(q.size(1), -1), int(plan[1])), plan), q, k, v)
 
-    def attend_backward(
-        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
-    ) -> list[Tensor]:
+    def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
         from pyg_topomask.machine.tree import backward
 
-        f, _, *plan = tensors
+        f, (_, *plan) = self.f, self.plan
         split = _split(f.expand(q.size(1), -1), int(plan[1]))
         *grads, grad_split = backward(_factors(*split, plan), q, k, v, grad, bool(learnable))
         return [*grads, *(_joined(grad_split, f.size(1), *split).sum_to_size(f.shape).to(f.dtype) for _ in learnable)]
@@ -121,8 +120,8 @@ def choose_method(forest: Forest, max_distance: int, device: torch.device, metho
     return 'rings' if sums <= cost * entries else 'fft'
 
 
-def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
-    r"""Returns the structure of products with a function of the distance in hops, and its tensors after those of the function.
+def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Tensor, ...]:
+    r"""Returns what products with a function of the distance in hops read.
 
     Args:
         forest (Forest): The forest.
@@ -135,16 +134,14 @@ def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Tr
     tree, parent = (torch.from_numpy(array).to(device) for array in (forest.tree, forest.parent))
     plan = (tree, parent, torch.tensor(forest.diameter))
     if not uses_numba(device):
-        return TreeDistanceStructure(method), plan
+        return plan
     from pyg_topomask.machine.tree import preorder
 
-    return TreeDistanceStructure(method, planned=True), (*plan, *preorder(forest.parent))
+    return (*plan, *preorder(forest.parent))
 
 
-def plan_units(
-    forest: Forest, device: torch.device, length: Tensor, unit: float
-) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
-    r"""Returns the structure of products with a function of the distance in units, and its tensors after those of the function.
+def plan_units(forest: Forest, device: torch.device, length: Tensor, unit: float) -> tuple[Tensor, ...]:
+    r"""Returns what products with a function of the distance in units read.
 
     Args:
         forest (Forest): The forest.
@@ -163,15 +160,10 @@ def plan_units(
     return _plan_histograms(forest, device, Histograms.of(forest, depth))
 
 
-def _plan_histograms(
-    forest: Forest, device: torch.device, histograms: Histograms
-) -> tuple[TreeDistanceStructure, tuple[Tensor, ...]]:
+def _plan_histograms(forest: Forest, device: torch.device, histograms: Histograms) -> tuple[Tensor, ...]:
     arrays = forest.tree, histograms.member, histograms.slot, histograms.sign
     # The groups stay on the CPU, where the loop over them reads them.
-    return TreeDistanceStructure('fft'), (
-        *(torch.from_numpy(array).to(device) for array in arrays),
-        torch.from_numpy(histograms.groups),
-    )
+    return *(torch.from_numpy(array).to(device) for array in arrays), torch.from_numpy(histograms.groups)
 
 
 class _TreeDistance(LoopedFunction):

@@ -11,66 +11,72 @@ from torch import Tensor
 
 from pyg_topomask.graphs.forest import Forest
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.operators.structures import MaskStructure
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
 
-# The number of tensors of the contraction after the order of its nodes. Those for machine code follow.
-_ROUNDS = 4
 
-
-@dataclass(frozen=True)
-class TreeExpStructure(MaskStructure):
-    r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree. Tensors: :math:`a` and :math:`b`, :obj:`[H]`, the
-    length of the edge from each node to its parent, :obj:`[N]`, and those of :func:`plan_exp`.
+@dataclass(eq=False, repr=False)
+class TreeExp(MaskOperator):
+    r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree.
 
     Args:
-        planned (bool): Whether there is a plan for machine code.
+        a (torch.Tensor): :math:`a`, :obj:`[H]`.
+        b (torch.Tensor): :math:`b`, :obj:`[H]`.
+        length (torch.Tensor): The length of the edge from each node to its parent, :obj:`[N]`.
+        contraction (tuple of torch.Tensor): The rounds of :func:`plan_exp`.
+        walk (tuple of torch.Tensor): The nodes in another order, and their parents, for machine code; or :obj:`()`.
     """
 
-    planned: bool = False
+    a: Tensor
+    b: Tensor
+    length: Tensor
+    contraction: tuple[Tensor, ...]
+    walk: tuple[Tensor, ...]
 
-    def apply(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        a, b, length, *plan = tensors
+    def apply(self, x: Tensor) -> Tensor:
         dtype = torch.promote_types(x.dtype, torch.float32)
-        product: Tensor = _TreeExp.apply(x.to(dtype), a.to(dtype).expand(x.size(1)), length.to(dtype), *plan)
-        return (product * b.to(dtype).exp().unsqueeze(-1)).to(x.dtype)
+        a, length = self.a.to(dtype).expand(x.size(1)), self.length.to(dtype)
+        product: Tensor = _TreeExp.apply(x.to(dtype), a, length, *self.contraction)
+        return (product * self.b.to(dtype).exp().unsqueeze(-1)).to(x.dtype)
 
-    def magnitude(self, tensors: Sequence[Tensor], x: Tensor) -> Tensor:
-        return self.apply(tensors, x)
+    def magnitude(self, x: Tensor) -> Tensor:
+        return self.apply(x)
 
-    def transpose(self, tensors: Sequence[Tensor]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-        return self, tuple(tensors)
+    @property
+    def T(self) -> MaskOperator:
+        return self
 
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return self.planned
+        return bool(self.walk)
 
-    def attend(self, tensors: Sequence[Tensor], q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    @property
+    def _walk(self) -> tuple[Tensor, Tensor]:
+        order, above = self.walk
+        return order, above
+
+    def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         from pyg_topomask.machine.tree import TreeFactors, forward
 
-        a, b, length, *_, order, above = tensors
-        total = forward(TreeFactors.of_exponent(order, above, a.expand(q.size(1)), length), q, k, v)
-        return total.mul_(b.to(q.dtype).exp().unsqueeze(-1))
+        total = forward(TreeFactors.of_exponent(*self._walk, self.a.expand(q.size(1)), self.length), q, k, v)
+        return total.mul_(self.b.to(q.dtype).exp().unsqueeze(-1))
 
-    def attend_backward(
-        self, tensors: Sequence[Tensor], learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor
-    ) -> list[Tensor]:
+    def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
         from pyg_topomask.machine.tree import TreeFactors, backward
 
-        a, b, length, *_, order, above = tensors
+        a, b, length = self.a, self.b, self.length
         a, grad = a.expand(q.size(1)), grad * b.to(q.dtype).exp().unsqueeze(-1)
-        mask, learn = TreeFactors.of_exponent(order, above, a, length), 0 in learnable or 2 in learnable
+        mask, learn = TreeFactors.of_exponent(*self._walk, a, length), 0 in learnable or 2 in learnable
         *grads, crossing = backward(mask, q, k, v, grad, learn)
         of_a, of_length = _of_exponent(crossing, a, length) if learn else (a, length)
-        learned = (of_a, (q * grads[0]).sum((0, 2)), of_length)
-        return [*grads, *(learned[index].sum_to_size(tensors[index].shape).to(tensors[index].dtype) for index in learnable)]
+        learned = ((self.a, of_a), (b, (q * grads[0]).sum((0, 2))), (length, of_length))
+        return [*grads, *(each.sum_to_size(given.shape).to(given.dtype) for given, each in map(learned.__getitem__, learnable))]
 
-    def factors(self, tensors: Sequence[Tensor]) -> Sequence[Tensor] | None:
+    def signs(self) -> Sequence[Tensor] | None:
         return ()
 
 
-def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tuple[Tensor, ...]]:
-    r"""Returns the structure of products with :math:`\exp(a \, \mathrm{dist} + b)`, and its tensors after :math:`a`, :math:`b`
-    and the lengths: the contraction, round by round, and for machine code the nodes in another order, and their parents.
+def plan_exp(forest: Forest, device: torch.device) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
+    r"""Returns the contraction of a forest, round by round, and for machine code the nodes in another order, and their parents.
 
     Args:
         forest (Forest): The forest.
@@ -80,10 +86,10 @@ def plan_exp(forest: Forest, device: torch.device) -> tuple[TreeExpStructure, tu
     # The bounds stay on the CPU, where the loop over rounds reads them.
     plan = (*(array.to(device) for array in index), bounds)
     if not uses_numba(device):
-        return TreeExpStructure(), plan
+        return plan, ()
     from pyg_topomask.machine.tree import preorder
 
-    return TreeExpStructure(planned=True), (*plan, *preorder(forest.parent))
+    return plan, tuple(preorder(forest.parent))
 
 
 def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:
@@ -144,7 +150,7 @@ def _sweep(x: Tensor, a: Tensor, length: Tensor, plan: Sequence[Tensor]) -> tupl
     Nodes are in the order of the plan. May overwrite :obj:`x`.
     """
     gain = torch.outer(length, 2 * a).expm1_().neg().unsqueeze(-1)
-    _, up, down, bounds = plan[:_ROUNDS]
+    _, up, down, bounds = plan
     steps = bounds.tolist()
     span, inside, factors = length.clone(), x, []
     for first, leaves, end in steps:

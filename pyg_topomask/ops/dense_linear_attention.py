@@ -11,17 +11,9 @@ from pyg_topomask.ops.scaling import balanced
 
 
 def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    r"""Masked linear attention with one :math:`n \times n` matrix for a batch of :obj:`B` inputs of :obj:`n` tokens. It is fast
-    for small :obj:`n`, and its memory is quadratic.
-
-    Args:
-        q (torch.Tensor): Features of the queries, :obj:`[B, n, H, m]`.
-        k (torch.Tensor): Features of the keys, :obj:`[B, n, H, m]`.
-        v (torch.Tensor): Values, :obj:`[B, n, H, d]`.
-        mask (MaskOperator): The bound mask of :obj:`n` nodes.
-
-    Returns:
-        torch.Tensor: :obj:`[B, n, H, d]`, in the data type of :obj:`v`.
+    r"""Masked linear attention with one dense :math:`n \times n` matrix for a batch of :obj:`B` inputs of :obj:`n` tokens. It
+    is fast for small :obj:`n`. Queries and keys are features :obj:`[B, n, H, m]`, and the values and the output are :obj:`[B,
+    n, H, d]`.
 
     Example:
         >>> from pyg_topomask.graphs.graph import Graph

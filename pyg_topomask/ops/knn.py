@@ -9,7 +9,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.segments import by_width
-from pyg_topomask.utils.checks import check_batch, check_whole
+from pyg_topomask.utils.checks import check_batch, check_whole, described
 
 # Graphs up to this size are searched in batches. For larger graphs, a tree per graph is faster on a CPU.
 _SMALL = 64
@@ -32,8 +32,8 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
         k (int): The number of neighbors.
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`, one graph)
         loop (bool): Count each node as its own nearest neighbor. (default: :obj:`False`)
-        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
-            from the node to its neighbors. (default: :obj:`"source_to_target"`)
+        flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for
+            the reverse. (default: :obj:`"source_to_target"`)
 
     Returns:
         torch.Tensor: The edge indices, :obj:`[2, E]`, in the order of the nodes, with :math:`E = kN` unless a graph has
@@ -48,7 +48,10 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
         tensor([[1, 0, 1],
                 [0, 1, 2]])
     """
-    _check(pos, k, batch)
+    check_positions(pos)
+    check_whole(1, k=k)
+    if batch is not None:
+        check_batch(batch, pos.size(0))
     num_nodes = pos.size(0)
     pos = pos.detach().to(torch.promote_types(pos.dtype, torch.float32))
     graph = torch.zeros(num_nodes, dtype=torch.long, device=pos.device) if batch is None else batch
@@ -105,15 +108,8 @@ def _search_tree(pos: Tensor, start: int, neighbor: Tensor) -> None:
 def check_positions(pos: Tensor) -> None:
     r"""Raises a :class:`ValueError` unless these are positions :obj:`[N, D]` whose distances are finite."""
     if pos.dim() != 2 or pos.size(1) < 1 or not pos.is_floating_point():
-        raise ArgumentError('pos', f'shape {tuple(pos.shape)} of {pos.dtype}', 'floating point numbers of shape [N, D]')
+        raise ArgumentError('pos', described(pos), 'floating point numbers of shape [N, D]')
     largest = (torch.finfo(torch.promote_types(pos.dtype, torch.float32)).max / pos.size(1)) ** 0.5 / 4
     outside = ~(pos.abs() <= largest)
     if bool(outside.any()):
         raise ArgumentError('pos', float(pos[outside][0]), f'numbers of at most {largest:.1e} in absolute value')
-
-
-def _check(pos: Tensor, k: int, batch: Tensor | None) -> None:
-    check_positions(pos)
-    check_whole(1, k=k)
-    if batch is not None:
-        check_batch(batch, pos.size(0))

@@ -3,14 +3,16 @@ r"""The combine step: linear attention with any mask operator, without forming t
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import singledispatch
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks
+from pyg_topomask.operators.base import Heads, MaskOperator
+from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
@@ -74,17 +76,22 @@ def masked_linear_attention(
     if rows is not None:
         _check_rows(rows, q, k, mask, route)
     check_shapes(q if rows is None else k, k, v, mask)
-    if mask.operators:
-        heads = [operator.heads for operator in mask.operators]
-        split = zip(q.split(heads, 1), k.split(heads, 1), v.split(heads, 1), mask.operators, strict=True)
+    if isinstance(mask, Heads):
+        split = zip(q.split(mask.widths, 1), k.split(mask.widths, 1), v.split(mask.widths, 1), mask.terms, strict=True)
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
             return torch.cat([masked_linear_attention(*each, route, rows) for each in split], dim=1)
-    if mask.segments.shard is not None:
-        return mask.segments.shard.linear_attention(q, k, v, mask, route)
+    return linear_attention_on(mask.segments, q, k, v, mask, route, rows)
+
+
+@singledispatch
+def linear_attention_on(
+    segments: Segments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, rows: Tensor | None
+) -> Tensor:
+    r"""Attends to the nodes of whole graphs. Nodes of several processes attend otherwise."""
     route = choose_route(mask, q.size(-1), v.size(-1), route)
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
-        q, k, values, scale_v = balanced(q.to(dtype), k.to(dtype), v.to(dtype), mask.segments.maximum)
+        q, k, values, scale_v = balanced(q.to(dtype), k.to(dtype), v.to(dtype), segments.maximum)
         out: Tensor = _low_rank(q, k, values, mask, rows) if route == 'low_rank' else _ATTEND[route](q, k, values, mask)
         if scale_v is not None:
             out = out * (scale_v if rows is None else scale_v.index_select(0, rows))
@@ -98,22 +105,24 @@ def _check_rows(rows: Tensor, q: Tensor, k: Tensor, mask: MaskOperator, route: s
             f'shape {tuple(rows.shape)} for q of shape {tuple(q.shape)} and k of shape {tuple(k.shape)}',
             '[R] with [R, H, m] and [N, H, m]',
         )
-    if mask.low_rank is None or mask.segments.several or route not in ('auto', 'low_rank'):
+    if not mask.is_low_rank or mask.segments.several or route not in ('auto', 'low_rank'):
         raise ArgumentError('rows', f'rows of {mask!r} on route {route!r}', 'masks of low rank on one graph')
     if rows.device.type == 'cpu' and not torch.compiler.is_compiling():  # a GPU would have to be waited for
         check_nodes(k.size(0), rows=rows)
 
 
 def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    assert mask.entries is not None
-    entries, column_scale = mask.entries.without_row_scale()
+    sparse = mask.entries
+    assert sparse is not None
+    entries, column_scale = sparse.without_row_scale()
     k = k if column_scale is None else k * column_scale.to(k.dtype).unsqueeze(-1)
     return attend_entries(q, k, v, [entries.value.to(q.dtype)], list(entries.pattern.tensors))[0]
 
 
 def _low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, rows: Tensor | None) -> Tensor:
-    assert mask.low_rank is not None
-    left, right = mask.low_rank.left, mask.low_rank.right
+    factors_of_mask = mask.low_rank
+    assert factors_of_mask is not None
+    left, right = factors_of_mask.left, factors_of_mask.right
     if not mask.segments.several:
         return attend_low_rank(q, k, v, (left if rows is None else left.index_select(0, rows), right))
     scale = scale_of_shared(left, right)
@@ -126,11 +135,11 @@ def _low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, rows: Tensor 
 def _blocks(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     if (blocks := prepared_blocks(mask)) is not None:
         return _prepared_blocks(q, k, v, blocks, mask.segments)
-    tensors, structure = list(mask.product.tensors), mask.product.structure.key
-    return attend_blocks(q, k, v, tensors, mask.segments.constants(), structure, mask.heads)[0]
+    tensors, text = describe(mask)
+    return attend_blocks(q, k, v, tensors, mask.segments.constants(), text, mask.heads)[0]
 
 
-def _prepared_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: Segments) -> Tensor:
+def _prepared_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: PreparedBlocks, segments: Segments) -> Tensor:
     k = k if blocks.column_scale is None else k * blocks.column_scale.to(k.dtype).unsqueeze(-1)
     coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
     out, inverse = attend_prepared_blocks(q, k, v, [coefficients], [segments.ptr, terms])
@@ -143,7 +152,8 @@ def _prepared_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: Blocks, segments: 
 
 
 def _features(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
-    return attend_features(q, k, v, list(mask.product.tensors), [], mask.product.structure.key)[0]
+    tensors, text = describe(mask)
+    return attend_features(q, k, v, tensors, [], text)[0]
 
 
 _ATTEND: dict[str, Callable[[Tensor, Tensor, Tensor, MaskOperator], Tensor]] = {

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import singledispatch
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries
-from pyg_topomask.operators.sparse_matmul import entries_of, sddmm, spmm
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.sparse import entries_of
+from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.scaling import capped_queries
@@ -46,7 +49,7 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
 
     Raises:
         ValueError: If shapes do not match, the mask is not sparse or has more than
-            ``pyg_topomask.operators.capabilities.MAX_ENTRIES`` entries per head, or an entry is negative or not finite.
+            ``pyg_topomask.operators.entries.MAX_ENTRIES`` entries per head, or an entry is negative or not finite.
 
     Example:
         >>> from pyg_topomask.graphs.graph import Graph
@@ -57,10 +60,13 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
     """
     check_shapes(q, k, v, mask)
     check_probability(dropout=dropout)
-    if mask.segments.shard is not None:
-        return mask.segments.shard.softmax_attention(q, k, v, mask, dropout)
-    out, _ = attend_softmax(q, k, v, entries_of(mask), dropout)
-    return out
+    return softmax_attention_on(mask.segments, q, k, v, mask, dropout)
+
+
+@singledispatch
+def softmax_attention_on(segments: Segments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+    r"""Attends to the nodes of whole graphs. Nodes of several processes attend otherwise."""
+    return attend_softmax(q, k, v, entries_of(mask), dropout)[0]
 
 
 def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -85,11 +91,9 @@ def _check(mask: Tensor) -> None:
     entries = unwrapped(mask)
     accepted = (entries >= 0) & (entries < math.inf)
     if not bool(accepted.all()):
-        raise ArgumentError(
-            'mask',
-            f'the entry {float(entries[~accepted][0])}, which has no finite logarithm',
-            'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights',
-        )
+        given = f'the entry {float(entries[~accepted][0])}, which has no finite logarithm'
+        needed = 'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights'
+        raise ArgumentError('mask', given, needed)
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:

@@ -26,11 +26,8 @@ def at_most(x: Tensor, limit: float) -> bool:
 
 
 def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
-    r"""Returns whether no row needs scaling, as far as the numbers are :func:`readable`.
-
-    Args:
-        *tensors (torch.Tensor): Queries, keys or values.
-        zeros (bool): Whether rows of zeros need no scaling. (default: :obj:`True`)
+    r"""Returns whether no row needs scaling, as far as the numbers are :func:`readable`. With :obj:`zeros`, rows of zeros need
+    no scaling.
     """
     if not readable(*tensors):
         return False
@@ -49,11 +46,8 @@ def _is_in_range(x: Tensor, zeros: bool) -> bool:
 
 
 def power_of_two(size: Tensor) -> Tensor:
-    r"""Returns the largest power of two up to each size, exactly, and 1 for sizes that are 0 or not finite. Dividing by it
-    changes no digit.
-
-    Args:
-        size (torch.Tensor): Nonnegative numbers in float32 or float64.
+    r"""Returns the largest power of two up to each size, in float32 or float64, exactly, and 1 for sizes that are 0 or not
+    finite. Dividing by it changes no digit.
 
     Example:
         >>> power_of_two(torch.tensor([0.0, 0.3, 5.0]))
@@ -67,18 +61,11 @@ def power_of_two(size: Tensor) -> Tensor:
 def balanced(
     q: Tensor, k: Tensor, v: Tensor, maximum: Callable[[Tensor], Tensor]
 ) -> tuple[Tensor, Tensor, Tensor, Tensor | None]:
-    r"""Divides queries, keys and values by powers of two, so that linear attention stays within the range of the data type.
-    Powers of queries, per row, and of keys, per graph, cancel in linear attention. The output is to be multiplied by those of
-    the values. Digits do not change, and neither do ordinary numbers.
-
-    Args:
-        q (torch.Tensor): Features of the queries, :obj:`[*, H, m]`.
-        k (torch.Tensor): Features of the keys, :obj:`[*, H, m]`.
-        v (torch.Tensor): Values, :obj:`[*, H, d]`.
-        maximum (callable): Returns the largest entry of each graph and head, at each of its nodes, :obj:`[*, H]`.
-
-    Returns:
-        tuple: The three, and the powers of the values, :obj:`[*, H, 1]`, or :obj:`None` for ones.
+    r"""Divides queries and keys, :obj:`[*, H, m]`, and values, :obj:`[*, H, d]`, by powers of two, so that linear attention
+    stays within the range of the data type. Powers of queries, per row, and of keys, per graph, cancel in linear attention.
+    Those of the values are returned, :obj:`[*, H, 1]` or :obj:`None` for ones, and the output is to be multiplied by them.
+    Digits do not change, and neither do ordinary numbers. :obj:`maximum` returns the largest entry of each graph and head, at
+    each of its nodes.
     """
     if k.numel() == 0 or in_range(q, k, v):
         return q, k, v, None
@@ -88,13 +75,8 @@ def balanced(
 
 
 def capped_queries(q: Tensor, k: Tensor, pattern: SparsePattern) -> Tensor:
-    r"""Divides queries whose scores may overflow by powers of two. Softmax then still selects the largest scores: they are as
-    far apart as rounding allows, and their exponentials are 1 and 0 before and after.
-
-    Args:
-        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
-        pattern (SparsePattern): The pairs of queries and keys.
+    r"""Divides queries whose scores with the keys of a pattern may overflow by powers of two. Softmax then still selects the
+    largest scores: they are as far apart as rounding allows, and their exponentials are 1 and 0 before and after.
     """
     if in_range(q, k):
         return q

@@ -13,8 +13,9 @@ SIMILARITIES = ('dot', 'cosine', 'distance')
 
 
 def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -> tuple[Tensor, Tensor]:
-    r"""Returns vectors whose inner products are a similarity of queries and keys, up to a term of each query, which neither the
-    order of its keys nor a softmax over them sees, from `"Bringing k-MIP Attention to Graph Transformers"` (Sec. 7.2):
+    r"""Returns vectors whose inner products are a similarity of queries and keys, :obj:`[N, H, d]`, up to a term of each query,
+    which neither the order of its keys nor a softmax over them sees, from `"Bringing k-MIP Attention to Graph Transformers"`
+    (Sec. 7.2):
 
     * :obj:`"dot"`: :math:`\mathbf{q}^{\top} \mathbf{k}`;
     * :obj:`"cosine"`: :math:`\sqrt{d} \, \mathbf{q}^{\top} \mathbf{k} / \|\mathbf{k}\|`: the order of keys is that of their
@@ -22,18 +23,6 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
       the cosines;
     * :obj:`"distance"`: :math:`-\frac{1}{2} \|\mathbf{q} - \mathbf{k}\|^2`, as :math:`(\mathbf{q}, -c)^{\top} (\mathbf{k},
       \frac{1}{2c} \|\mathbf{k}\|^2)`, about the mean of the keys of the graph, with a power of two :math:`c` of their size.
-
-    Args:
-        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
-        similarity (str): One of the names above.
-
-    Returns:
-        tuple: Two tensors of shape :obj:`[N, H, d]`, or :obj:`[N, H, d + 1]` for :obj:`"distance"`.
-
-    Raises:
-        ValueError: If the name is unknown.
 
     Example:
         >>> q, k = torch.tensor([[[3.0]]]), torch.tensor([[[-2.0]]])

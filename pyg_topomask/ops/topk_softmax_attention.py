@@ -6,19 +6,15 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.utils.functorch import transformable, unwrapped
 
 
 def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
     r"""Returns the pairs of a search with the same number of keys per query as a sparse matrix with :math:`NH` rows and
-    columns. Head :math:`h` of node :math:`i` is row :math:`iH + h`. This needs no sorting or counting. Invalid slots have the
-    value 0.
-
-    Args:
-        index (torch.Tensor): The node of each slot, distinct within the valid slots of a row, :obj:`[N, H, K]`.
-        valid (torch.Tensor): Whether the slot is valid, :obj:`[N, H, K]`.
+    columns. Head :math:`h` of node :math:`i` is row :math:`iH + h`. This needs no sorting or counting. The nodes of the slots,
+    :obj:`[N, H, K]`, are distinct within a row, except for invalid slots, which have the value 0.
     """
     *pattern, value = _pattern_and_value(index, valid)
     return Entries(SparsePattern(*pattern), value)
@@ -39,13 +35,7 @@ def _pattern_and_value(index: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
 
 
 def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
-    r"""Returns the distinct pairs as a sparse matrix with :obj:`size` rows and columns.
-
-    Args:
-        row (torch.Tensor): Rows, :obj:`[nnz]`.
-        col (torch.Tensor): Columns, :obj:`[nnz]`.
-        size (int): The number of nodes times the number of heads.
-    """
+    r"""Returns the distinct pairs as a sparse matrix with :obj:`size` rows and columns, the number of nodes times heads."""
     row, col = unwrapped(row), unwrapped(col)
     pattern, _ = SparsePattern.from_pairs(row, col, size, size)
     return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
@@ -60,18 +50,9 @@ def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: flo
         a_{ij} = \frac{\exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j' \in K_i}
         \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
 
-    with time and memory linear in the number of pairs. Scores and sums are at least in float32, also under autocast.
-
-    Args:
-        q (torch.Tensor): Queries, :obj:`[N, H, d]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, d]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d_v]`.
-        entries (Entries): The pairs, as :func:`pattern_of_slots` and :func:`pattern_of_pairs` return them.
-        dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
-
-    Returns:
-        tuple: The output, :obj:`[N, H, d_v]`, in the data type of :obj:`v`, and the coefficients before dropout,
-        :obj:`[nnz]`.
+    with time and memory linear in the number of pairs, which :func:`pattern_of_slots` and :func:`pattern_of_pairs` return. The
+    arguments are otherwise those of :func:`~pyg_topomask.ops.masked_softmax_attention`. Returns the output, :obj:`[N, H, d_v]`,
+    and the coefficients before dropout, :obj:`[nnz]`.
 
     Example:
         >>> index = torch.tensor([[[1]], [[0]]])

@@ -155,6 +155,11 @@ def check_nodes(num_nodes: int, /, **given: Tensor) -> None:
             raise ArgumentError(argument, span, f'nodes, whole numbers from 0 to {num_nodes - 1}')
 
 
+def described(value: object) -> str:
+    r"""Returns the shape and data type of a tensor, or the type of another value, for errors."""
+    return f'shape {tuple(value.shape)} of {value.dtype}' if isinstance(value, Tensor) else type(value).__name__
+
+
 def _check(given: Mapping[str, object], accepted: str, is_accepted: Callable[[object], bool]) -> None:
     for argument, value in given.items():
         if not is_accepted(value):

@@ -46,8 +46,10 @@ def find_config(cfg: str | Path) -> Path:
     )
 
 
-def check_keys(text: str, source: str) -> None:
-    r"""Raises an error that names the source if a key of a YAML occurs twice in one group. Readers would take the last."""
+def check_keys(text: str, source: str) -> Any:
+    r"""Returns the lists and dictionaries of a YAML, with all other values as strings. Raises an error that names the source if
+    a key occurs twice in one group, of which YAML readers would take the last one.
+    """
     import yaml  # type: ignore[import-untyped]
 
     class Loader(yaml.BaseLoader):  # type: ignore[misc]
@@ -60,7 +62,23 @@ def check_keys(text: str, source: str) -> None:
                 known.add(key.value)
             return dict(super().construct_mapping(node, deep))
 
-    yaml.load(text, Loader=Loader)
+    return yaml.load(text, Loader=Loader)
+
+
+def is_recommendation(cfg_file: str | Path) -> bool:
+    r"""Returns whether a YAML describes a recommendation run, that is, has the key :obj:`recommend`. A file that is missing or
+    not a YAML does not.
+
+    Args:
+        cfg_file (str or Path): The file, or the name of a configuration of this package.
+    """
+    import yaml
+
+    try:
+        options = check_keys(find_config(cfg_file).read_text(encoding='utf-8'), str(cfg_file))
+    except (OSError, ValueError, yaml.YAMLError):
+        return False
+    return isinstance(options, dict) and 'recommend' in options
 
 
 def check_overrides(words: Sequence[str]) -> None:

@@ -2,10 +2,10 @@ r"""Functions that work under the transforms of ``torch.func`` though their code
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -83,6 +83,15 @@ def outside_transforms(function: Callable[P, T]) -> Callable[P, T]:
             return function(*args, **kwargs)
 
     return call
+
+
+@outside_transforms
+def kept(table: dict[Hashable, Any], key: Hashable, make: Callable[[], T]) -> T:
+    r"""Returns an entry of a table, which is made at the first call, also for training after a first call in inference mode."""
+    if key not in table:
+        with torch.inference_mode(False):
+            table[key] = make()
+    return cast(T, table[key])
 
 
 def check_not_transformed(**given: Any) -> None:

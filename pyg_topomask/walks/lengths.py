@@ -23,13 +23,8 @@ class WalkLength(ABC):
         r"""Returns :math:`P(\text{length} \ge t)` for numbers of hops :math:`t`, in float64."""
 
     def survival(self, max_walk_length: int) -> Tensor:
-        r"""Returns :math:`S_0, \dots, S_L`, the probabilities of at least :math:`t` hops. Every walk ends after :math:`L` hops.
-
-        Args:
-            max_walk_length (int): The largest number of hops :math:`L`.
-
-        Raises:
-            ValueError: If :obj:`max_walk_length` is negative.
+        r"""Returns :math:`S_0, \dots, S_L`, the probabilities of at least :math:`t` hops. Every walk ends after :math:`L` hops,
+        :obj:`max_walk_length`.
         """
         check_size(0, max_walk_length=max_walk_length)
         return self.probabilities(torch.arange(max_walk_length + 1, dtype=torch.float64))
@@ -47,9 +42,6 @@ class GeometricLength(WalkLength):
 
     Args:
         p_halt (float): The halting probability, in :math:`[0, 1)`; with :obj:`0`, all walks have the largest length.
-
-    Raises:
-        ValueError: If :obj:`p_halt` is outside :math:`[0, 1)`.
 
     Example:
         >>> GeometricLength(0.5).survival(max_walk_length=2)
@@ -149,14 +141,10 @@ class SurvivalLength(WalkLength):
         return sum(probability > 0 for probability in self.given) - 1
 
 
-def _fixed(hops: float) -> FixedLength:
-    return FixedLength(int(hops) if hops.is_integer() else hops)  # type: ignore[arg-type]
-
-
 #: Constructors of distributions by their names in configurations, called with the numbers after the name.
 WALK_LENGTHS: dict[str, Callable[..., WalkLength]] = {
     'geometric': GeometricLength,
-    'fixed': _fixed,
+    'fixed': lambda hops: FixedLength(int(hops) if hops.is_integer() else hops),
     'poisson': PoissonLength,
     'survival': lambda *given: SurvivalLength(given),
 }
@@ -165,9 +153,6 @@ WALK_LENGTHS: dict[str, Callable[..., WalkLength]] = {
 def walk_length(given: WalkLength | str) -> WalkLength:
     r"""Parses :obj:`"geometric:0.5"`, :obj:`"fixed:3"`, :obj:`"poisson:2.0"` or :obj:`"survival:1,0.7,0.3"` into a
     distribution. Returns a distribution unchanged.
-
-    Raises:
-        ValueError: If the text is not the name of a distribution.
 
     Example:
         >>> walk_length('fixed:3')
@@ -179,8 +164,7 @@ def walk_length(given: WalkLength | str) -> WalkLength:
     try:
         return WALK_LENGTHS[name](*map(float, numbers.split(',')))
     except (KeyError, TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(
-            'walk_length',
-            repr(given),
-            '"geometric:<p_halt>", "fixed:<hops>", "poisson:<mean>", "survival:1,<probability>,..." and WalkLength objects',
-        ) from error
+        accepted = (
+            '"geometric:<p_halt>", "fixed:<hops>", "poisson:<mean>", "survival:1,<probability>,..." and WalkLength objects'
+        )
+        raise ArgumentError('walk_length', repr(given), accepted) from error

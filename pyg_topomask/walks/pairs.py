@@ -15,8 +15,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
 from pyg_topomask.machine.backend import Array, array_of, in_chunks, uses_numba
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
-from pyg_topomask.walks.combine_loads import combine_loads
-from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.features import WalkFeatures, combine_loads
 
 # The number of meetings to sort at a time, which fits into the cache of a CPU and the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
@@ -67,12 +66,6 @@ class PairLoads:
 def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
     r"""Returns the inner sums of :class:`PairLoads` for the sums :math:`l + l'` of hops, at all pairs of nodes of the same
     graph, by row, :obj:`[2L + 1, num_pairs]`.
-
-    Args:
-        query (WalkFeatures): The loads of the queries' walks.
-        key (WalkFeatures): The loads of the keys' walks.
-        dtype (torch.dtype): The data type to compute in.
-        segments (Segments): The division of the nodes into graphs.
     """
     if uses_numba(query.load.device):
         return _blocks_compiled(query, key, dtype, segments)

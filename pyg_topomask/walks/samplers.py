@@ -28,15 +28,8 @@ class IIDSampler:
         return torch.searchsorted(-survival[1:].to(numbers.device, numbers.dtype), -numbers)
 
     def hops(self, uniform: Uniform, step: int, walkers: Tensor, start: Tensor, position: Tensor, degree: Tensor) -> Tensor:
-        r"""Returns the index of the edge that each walker takes.
-
-        Args:
-            uniform (callable): The source of random numbers.
-            step (int): The number of the hop, from 1.
-            walkers (torch.Tensor): The active walkers, in ascending order, :obj:`[W]`.
-            start (torch.Tensor): Their start nodes, :obj:`[W]`.
-            position (torch.Tensor): Their current nodes, :obj:`[W]`.
-            degree (torch.Tensor): The degrees of their current nodes, above 0, :obj:`[W]`.
+        r"""Returns the index of the edge that each active walker takes at its hop :obj:`step`, counted from 1. Walkers are in
+        ascending order. Their start nodes, current nodes and the degrees of these, above 0, are :obj:`[W]`.
         """
         return _choose(uniform(step, walkers), degree)
 

@@ -31,18 +31,16 @@ class WalkSettings:
             :obj:`"repelling"`, :obj:`"repelling_antithetic"` or :obj:`"repelling_coupled"`. (default: :obj:`"iid"`)
         transition (str): The transition probabilities: :obj:`"uniform"`, or :obj:`"weight"` for probabilities proportional to
             :math:`|W_{ij}|`. (default: :obj:`"uniform"`)
-        normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{W} = \mathbf{D}_{row}^{-1/2} \mathbf{A}
-            \mathbf{D}_{col}^{-1/2}` with the sums of the absolute weights of the edges in each row and column,
-            :obj:`"rw"` for :math:`\mathbf{D}_{row}^{-1} \mathbf{A}`, :obj:`None` for :math:`\mathbf{A}`. With :obj:`None`, a
-            mask warns if the powers grow faster than its modulation decays. (default: :obj:`"sym"`)
+        normalization (str, optional): That of :math:`\mathbf{W}`, see :class:`~pyg_topomask.masks.AdjacencyMask`. With
+            :obj:`None`, a mask warns if the powers grow faster than its modulation decays. (default: :obj:`"sym"`)
         walk_length (WalkLength or str, optional): The distribution of lengths, which replaces the geometric one of
             :obj:`p_halt`: :obj:`"poisson:<mean>"`, :obj:`"fixed:<hops>"`, :obj:`"survival:1,<probability>,..."`, or an object
             of :mod:`pyg_topomask.walks`. A distribution with a largest number of hops needs a :obj:`max_walk_length` of at
             least this number. A larger :obj:`max_walk_length` gives a warning. (default: :obj:`None`)
         importance (bool): Weight visits by edge weights and inverse probabilities (Eq. 10). :obj:`False` counts visits, as in
             the ablation of App. C.2 (Eq. 24). Counts do not estimate a function of :math:`\mathbf{W}`. (default: :obj:`True`)
-        flow (str): :obj:`"source_to_target"`, as in PyG: a walker goes against the edges, from :math:`i` to :math:`j` if there
-            is an edge :math:`(j, i)`; or :obj:`"target_to_source"`, along the edges. (default: :obj:`"source_to_target"`)
+        flow (str): The direction of attention along edges, see :class:`~pyg_topomask.masks.AdjacencyMask`. With
+            :obj:`"source_to_target"`, a walker goes against the edges. (default: :obj:`"source_to_target"`)
 
     Raises:
         ValueError: If an argument is outside its range, or arguments conflict.
@@ -65,15 +63,11 @@ class WalkSettings:
         check_choice(TRANSITIONS, transition=self.transition)
         sampler = SAMPLERS[self.sampler]
         if sampler.paired and self.num_walks % 2 == 1:
-            raise ArgumentError(
-                'num_walks', f'{self.num_walks} for sampler={self.sampler!r}, whose walkers come in pairs', 'even numbers'
-            )
+            given = f'{self.num_walks} for sampler={self.sampler!r}, whose walkers come in pairs'
+            raise ArgumentError('num_walks', given, 'even numbers')
         if sampler.repelling and self.transition != 'uniform':
-            raise ArgumentError(
-                'transition',
-                f'{self.transition!r} for sampler={self.sampler!r}, whose walkers share the edges evenly',
-                '"uniform"',
-            )
+            given = f'{self.transition!r} for sampler={self.sampler!r}, whose walkers share the edges evenly'
+            raise ArgumentError('transition', given, '"uniform"')
         check_normalization(self.normalization)
         check_flow(self.flow)
         GeometricLength(self.p_halt)
@@ -90,11 +84,8 @@ class WalkSettings:
         if longest is None:
             return
         if longest > self.max_walk_length:
-            raise ArgumentError(
-                'max_walk_length',
-                f'{self.max_walk_length}, which cuts walks of {self.walk_length}',
-                f'numbers of hops from {longest}',
-            )
+            given = f'{self.max_walk_length}, which cuts walks of {self.walk_length}'
+            raise ArgumentError('max_walk_length', given, f'numbers of hops from {longest}')
         # Counted visits do not need walks of all lengths.
         if self.importance and longest < self.max_walk_length:
             warn(

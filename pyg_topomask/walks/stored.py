@@ -5,7 +5,6 @@ from __future__ import annotations
 import zlib
 
 import torch
-from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 
@@ -28,14 +27,8 @@ def _ensembles(prefix: str) -> tuple[str, str]:
 
 
 def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: WalkSettings, prefix: str = 'grf') -> None:
-    r"""Stores walks on the data of one graph, in a form that PyG batches and slices correctly. They replace earlier walks with
-    the same prefix.
-
-    Args:
-        data (torch_geometric.data.Data): The data.
-        walks (tuple of WalkFeatures): The walks of the queries and of the keys, one object if they are the same.
-        settings (WalkSettings): The settings of the walks.
-        prefix (str): The prefix of the attributes, one of :obj:`TRANSFORMS`. (default: :obj:`"grf"`)
+    r"""Stores walks of queries and keys, one object if they are the same, on the data of one graph, in a form that PyG batches
+    and slices correctly. They replace earlier walks with the same prefix, one of :obj:`TRANSFORMS`.
     """
     for name in (f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES):
         if name in data:
@@ -53,61 +46,44 @@ def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: 
 
 
 def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tuple[WalkFeatures, WalkFeatures] | None:
-    r"""Returns the stored walks of queries and keys on the data of a graph, or :obj:`None` if there are none.
-
-    Args:
-        graph (Graph): The graphs, created from data.
-        settings (WalkSettings): The settings of the mask.
-        prefix (str): The prefix of the attributes, one of :obj:`TRANSFORMS`. (default: :obj:`"grf"`)
-
-    Raises:
-        ValueError: If the data has changed since the walks were stored, or they do not fit the settings.
+    r"""Returns the walks of queries and keys that are stored on the data of a graph, or :obj:`None` if there are none. Raises
+    a :class:`ValueError` if the data has changed since, or they do not fit the settings.
     """
     hops, transform = settings.max_walk_length, TRANSFORMS[prefix]
-    stored = {ensemble: [graph.get(f'{ensemble}_{attribute}') for attribute in _ATTRIBUTES] for ensemble in _ensembles(prefix)}
-    walks = [
-        _load(graph, ensemble, tensors, settings, transform)
-        for ensemble, tensors in stored.items()
-        if any(tensor is not None for tensor in tensors)
-    ]
+    loaded = [_load(graph, ensemble, settings, transform) for ensemble in _ensembles(prefix)]
+    walks = [features for features in loaded if features is not None]
     if not walks:
         return None
     longest = min(features.max_walk_length for features in walks)
     if longest < hops:
-        raise ArgumentError(
-            'max_walk_length',
-            f'{hops}, but the stored walks end after {longest} hops',
-            f'at most {longest}, or walks that {transform} stored with a larger max_walk_length',
-        )
+        given = f'{hops}, but the stored walks end after {longest} hops'
+        accepted = f'at most {longest}, or walks that {transform} stored with a larger max_walk_length'
+        raise ArgumentError('max_walk_length', given, accepted)
     if settings.independent_ensembles and len(walks) == 1:
-        raise ArgumentError(
-            'independent_ensembles',
-            'True for data that stores one ensemble',
-            'False',
-            f'run {transform} again with independent_ensembles=True',
-        )
+        remedy = f'run {transform} again with independent_ensembles=True'
+        raise ArgumentError('independent_ensembles', 'True for data that stores one ensemble', 'False', remedy)
     query = walks[0].truncate(hops)
     return query, walks[1].truncate(hops) if settings.independent_ensembles else query
 
 
-def _load(graph: Graph, ensemble: str, tensors: list[Tensor | None], settings: WalkSettings, transform: str) -> WalkFeatures:
-    index, length, load, sizes = tensors
-    if index is None or length is None or load is None or sizes is None:
-        names = zip(_ATTRIBUTES, tensors, strict=True)
-        missing = [f'{ensemble}_{attribute}' for attribute, tensor in names if tensor is None]
+def _load(graph: Graph, ensemble: str, settings: WalkSettings, transform: str) -> WalkFeatures | None:
+    tensors = {f'{ensemble}_{attribute}': graph.get(f'{ensemble}_{attribute}') for attribute in _ATTRIBUTES}
+    missing = [name for name, tensor in tensors.items() if tensor is None]
+    if len(missing) == len(tensors):
+        return None
+    if missing:
         raise ArgumentError('data', f'stored walks without {missing}', 'complete ones', f'run {transform} again')
+    index, length, load, sizes = tensors.values()
     if sizes.dim() != 2 or sizes.size(1) != sum(_COLUMNS):
-        raise ArgumentError(
-            'data',
-            f'walks in the form of another version, {ensemble}_sizes of shape {tuple(sizes.shape)}',
-            f'[graphs, {sum(_COLUMNS)}]: run {transform} again',
-        )
+        given = f'walks in the form of another version, {ensemble}_sizes of shape {tuple(sizes.shape)}'
+        raise ArgumentError('data', given, f'[graphs, {sum(_COLUMNS)}]: run {transform} again')
     fingerprint, stored, used, longest, codes = sizes.split(_COLUMNS, dim=1)
     total = int(stored.sum())
     if not torch.equal(fingerprint, graph.fingerprint) or {index.size(1), length.numel(), load.numel()} != {total}:
+        num_nodes, num_edges, _ = fingerprint.sum(0).tolist()
         raise ArgumentError(
             'data',
-            f'stored walks of {int(fingerprint[:, 0].sum())} nodes, {int(fingerprint[:, 1].sum())} edges and {total} visits',
+            f'stored walks of {num_nodes} nodes, {num_edges} edges and {total} visits',
             f'those of this graph of {graph.num_nodes} nodes and {graph.num_edges} edges, with its edges and edge weights',
             f'it has changed since they were stored: run {transform} again, after the transforms that change it',
         )
@@ -128,8 +104,8 @@ def _load(graph: Graph, ensemble: str, tensors: list[Tensor | None], settings: W
         position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).repeat_interleave(stored)
         visits = position < used.repeat_interleave(stored)
         index, length, load = index[:, visits], length[visits], load[visits]
-    features = WalkFeatures(index[0], index[1], length, load, graph.num_nodes, int(longest.max()) if len(longest) > 0 else 0)
-    return features.truncate(int(longest.min()) if len(longest) > 0 else 0)
+    shortest, most = (int(hops) for hops in longest.aminmax()) if len(longest) > 0 else (0, 0)
+    return WalkFeatures(index[0], index[1], length, load, graph.num_nodes, most).truncate(shortest)
 
 
 def _code(settings: WalkSettings) -> list[int]:

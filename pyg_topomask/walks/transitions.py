@@ -43,7 +43,7 @@ class Transitions:
         if graph.weight.requires_grad:  # the weights may have changed
             return cls._make(graph, normalization, transition, flow)
         key = (cls.__name__, normalization, transition, flow)
-        return graph.prepared(key, lambda: cls._make(graph, normalization, transition, flow))
+        return graph.cached(key, lambda: cls._make(graph, normalization, transition, flow))
 
     @classmethod
     @torch.no_grad()

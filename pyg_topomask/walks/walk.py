@@ -27,15 +27,8 @@ _BUDGET = 2**25
 def sample_ensembles(
     graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None = None
 ) -> tuple[WalkFeatures, WalkFeatures]:
-    r"""Samples walks and returns the features of the queries and of the keys, one object if they are the same.
-
-    Args:
-        graph (Graph): The graphs.
-        settings (WalkSettings): The settings of the walks.
-        seed (int, optional): The walks of a graph depend only on this seed and the graph, in any batch; :obj:`None` draws
-            the seed from :obj:`generator`.
-        generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global generator.
-            (default: :obj:`None`)
+    r"""Samples walks and returns the features of the queries and of the keys, one object if they are the same. Without a seed,
+    it is drawn from the generator.
     """
     seed = draw_seed(generator) if seed is None else checked_seed(seed=seed)
     of_queries, of_keys = seeds_of_ensembles(seed)
@@ -117,16 +110,9 @@ def _(edge_index: Tensor, num_nodes: int, weight: Tensor | None, *others: Any) -
 def walks_from(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, backend: str = 'auto'
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Samples walks from some nodes, see :func:`sample_walks`. Returns start, visited node, hops and load of the visits, in
-    ascending order. Visits to the same node after the same number of hops are merged.
-
-    Args:
-        nodes (range): The nodes to start from.
-        position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
-        transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): The settings of the walks.
-        seed (int): The seed.
-        backend (str): See :func:`sample_walks`. (default: :obj:`"auto"`)
+    r"""Samples walks from some nodes, see :func:`sample_walks`, whose positions in their graphs are :obj:`[len(nodes)]`.
+    Returns start, visited node, hops and load of the visits, in ascending order. Visits to the same node after the same number
+    of hops are merged.
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
     if _is_compiled(backend, transitions.first.device):
@@ -167,12 +153,6 @@ def walk(
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Samples walks with the given random numbers, see :func:`sample_walks`. Returns every visit in the order of the walks:
     start, visited node, hops so far, and load divided by the number of walks.
-
-    Args:
-        transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): The settings of the walks.
-        uniform (callable): The source of random numbers.
-        nodes (range): The start nodes.
     """
     sampler, survival, num_walks = SAMPLERS[settings.sampler](), settings.survival, settings.num_walks
     device, index = transitions.first.device, transitions.first.dtype

@@ -7,10 +7,9 @@ from pathlib import Path
 import pytest
 from configured_step import CONFIGS
 
-from pyg_topomask.apps.recommend.options import is_recommendation
 from pyg_topomask.apps.recommend.options import load_config as load_recommendation
 from pyg_topomask.graphgym.configuration import load_config
-from pyg_topomask.utils.configs import check_overrides, config_names, config_sentences, find_config
+from pyg_topomask.utils.configs import check_overrides, config_names, config_sentences, find_config, is_recommendation
 
 
 def test_every_file_has_a_name_and_a_sentence() -> None:

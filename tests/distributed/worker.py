@@ -49,6 +49,7 @@ from pyg_topomask.distributed import (
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, HeatKernelMask, LowRankMask, PackingMask, TreeMask
 from pyg_topomask.nn import GRFSoftmaxAttention, KMIPAttention, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv
+from pyg_topomask.nn.gps_conv import convolve
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 
@@ -96,7 +97,7 @@ def bytes_of_step(name: str) -> dict[str, Any]:
     sizes = {'forward': after - before, 'backward': graph.bytes_sent - after, 'nodes': graph.num_nodes}
     halo = graph.halo
     if name.startswith('grf'):
-        walks = layer.mask.prepared(graph)
+        walks = graph.state(layer.mask)
         halo = walks.meetings.halo if name == 'grf' else walks.query.halo
     return {**sizes, 'sent': halo.send.numel(), 'received': halo.nodes.numel()}
 
@@ -258,7 +259,7 @@ def run_failures(rank: int) -> dict[str, Any]:
     goes_on = {'first': first, 'second': second, 'again': step(again).detach(), 'whole': step_alone(adjacency, data, again)}
     return {
         **goes_on,
-        'layer': error_of(lambda: graphs[0].convolve(conv, graphs[0].data.x, graphs[0].edge_index)),
+        'layer': error_of(lambda: convolve(graphs[0], conv, graphs[0].data.x, graphs[0].edge_index)),
         'script': error_of(script),
         'both': error_of(of_both),
     }

@@ -17,7 +17,7 @@ from torch_geometric.graphgym.config import cfg
 import pyg_topomask
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.catalog import stored_sections
-from pyg_topomask.apps.inspect.catalog import catalog, first_sentence
+from pyg_topomask.apps.inspect.make_catalog import catalog, first_sentence
 from pyg_topomask.graphgym import register_mask
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphgym.names.masks import MASKS
@@ -52,7 +52,7 @@ def test_help_and_list_wait_for_no_library(arguments: list[str]) -> None:
 
 def test_list_prints_what_the_docstrings_say(capsys: pytest.CaptureFixture[str]) -> None:
     sections = catalog()
-    assert stored_sections() == sections, 'run python -m pyg_topomask.apps.inspect.catalog'
+    assert stored_sections() == sections, 'run python -m pyg_topomask.apps.inspect.make_catalog'
     assert set(sections['masks']) == set(MASKS)
     assert {'DenseMask', 'SumMask'} <= set(sections['masks in Python'])
     assert main(['list']) == 0

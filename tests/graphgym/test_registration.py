@@ -134,8 +134,6 @@ IMPORTS = {
     'configuration': {'names'},
     'data': {'names', 'configuration'},
     'graphgps': {'names', 'configuration'},
-    'run': {'names', 'configuration', 'data'},
-    'inspect': {'names', 'configuration', 'data'},
 }
 
 

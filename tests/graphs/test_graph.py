@@ -137,7 +137,7 @@ def test_states_are_prepared_once_for_each_setting() -> None:
         calls.append(1)
         return len(calls)
 
-    assert [graph.prepared(name, prepare) for name in ('a', 'a', 'b', 'a')] == [1, 1, 2, 1]
+    assert [graph.cached(name, prepare) for name in ('a', 'a', 'b', 'a')] == [1, 1, 2, 1]
 
 
 def test_representation_tells_the_sizes() -> None:
@@ -179,7 +179,7 @@ def test_layers_take_adj_t(layout: torch.layout) -> None:
 def test_a_graph_moves_with_its_data_and_without_what_is_prepared() -> None:
     data = Batch.from_data_list(uneven_graphs())
     graph = Graph.from_data(data)
-    graph.prepared('mark', lambda: 1)
+    graph.cached('mark', lambda: 1)
     assert graph.to('cpu') is graph
     with mock.patch.object(Graph, 'device', torch.device('meta')):  # as if it were elsewhere
         moved = graph.to('cpu')
@@ -187,7 +187,7 @@ def test_a_graph_moves_with_its_data_and_without_what_is_prepared() -> None:
     assert moved.data is not data
     assert torch.equal(moved.fingerprint, graph.fingerprint)
     assert torch.equal(moved.batch, graph.batch)
-    assert moved.prepared('mark', lambda: 2) == 2
+    assert moved.cached('mark', lambda: 2) == 2
 
 
 @pytest.mark.parametrize('batch', [[0, 0, 0, 0], [0, 0, 1, 2]])

@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.operators.description import describe
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 
@@ -108,9 +109,9 @@ def test_batches_are_invariant() -> None:
 def test_equal_masks_share_their_order() -> None:
     graph = Graph.from_data(timed([4]))
     first, second = CausalMask(2, 'time')(graph), CausalMask(1, 'time')(graph)
-    assert first.product.tensors[0] is second.product.tensors[0]
-    assert CausalMask(2)(graph).product.tensors[0] is not first.product.tensors[0]
-    assert CausalMask(2, 'time', strict=True)(graph).product.tensors[0] is not first.product.tensors[0]
+    assert describe(first)[0][0] is describe(second)[0][0]
+    assert describe(CausalMask(2)(graph))[0][0] is not describe(first)[0][0]
+    assert describe(CausalMask(2, 'time', strict=True)(graph))[0][0] is not describe(first)[0][0]
 
 
 @pytest.mark.parametrize(

@@ -345,7 +345,7 @@ def test_masks_that_differ_in_their_parameters_share_what_they_prepare() -> None
         (exact(), exact(alpha=0.0), False),
         (exact(), sampled(num_walks=2), False),
     ):
-        assert (first.prepared(graph) is second.prepared(graph)) == shared
+        assert (graph.state(first) is graph.state(second)) == shared
 
 
 def test_walks_are_drawn_anew_in_training_if_asked() -> None:

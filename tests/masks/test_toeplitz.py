@@ -10,9 +10,10 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
@@ -255,7 +256,7 @@ def test_batches_are_invariant() -> None:
 def test_masks_of_equal_dimensions_share_their_state() -> None:
     graph = Graph.from_data(grids((2, 3), (2, 2)))
     first, second = ToeplitzMask(2, 2)(graph), ToeplitzMask(1, 2, 'distance', 3, 'zero', True)(graph)
-    assert all(a is b for a, b in zip(first.product.tensors[1:], second.product.tensors[1:], strict=True))
+    assert all(a is b for a, b in zip(describe(first)[0][1:], describe(second)[0][1:], strict=True))
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ from pyg_topomask.nn import (
     TopoGPSConv,
 )
 from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, ViViT
-from pyg_topomask.operators.structures import _STRUCTURES
+from pyg_topomask.operators import description
 
 CHANNELS, HEADS = 8, 2
 CHOICE = importlib.import_module('pyg_topomask.ops.routes.choice')
@@ -204,7 +204,7 @@ def test_one_graph_and_equal_to_eager(name: str) -> None:
     case = WHOLE[name]
     layer, (x, graph) = case.make(), batch(case)
     case.call(layer, x, graph)  # prepares the graph; what else it leaves behind must not help what is compiled
-    _STRUCTURES.clear()
+    description._parsed.cache_clear()
     compiled = torch.compile(case.call, fullgraph=True, backend='aot_eager')
     assert_equal(compiled, case, layer, x, graph)
 

@@ -63,7 +63,7 @@ def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
         layer.lin_q.bias[:4] = -9.0  # of no edges of the first head ReLU leaves any weight
     graph = Graph.from_tensors(data.edge_index, 6)
     layer.resample(x, graph, torch.Generator().manual_seed(0))
-    state = layer.mask.prepared(graph)
+    state = graph.state(layer.mask)
     first = state.query.length == 1
     frequencies = np.zeros((6, 6))
     frequencies[state.query.start[first], state.query.visited[first]] = state.query.load[first]
@@ -107,7 +107,7 @@ def test_walks_drawn_by_attention_stay_within_their_graph() -> None:
     batch = Batch.from_data_list(with_features(uneven_graphs()))
     layer, graph = RWGNKAttention(8, 2, feature_map='elu'), Graph.from_data(batch)
     layer.resample(batch.x, graph)
-    walks = layer.mask.prepared(graph).query
+    walks = graph.state(layer.mask).query
     assert torch.equal(batch.batch[walks.start.long()], batch.batch[walks.visited.long()])
     assert run(layer, batch).isfinite().all()
 

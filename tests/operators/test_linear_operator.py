@@ -73,7 +73,7 @@ class TestAsLinearOperator(LinearOperatorTestCase, TestCase):
 
     def evaluate_linear_op(self, linear_op: Any) -> Tensor:
         eye = torch.eye(6).unsqueeze(1).expand(-1, 3, -1)
-        return linear_op._structure.apply(linear_op._tensors, eye).permute(1, 0, 2)
+        return linear_op._operator.apply(eye).permute(1, 0, 2)
 
 
 class TestAsRectangle(RectangularLinearOperatorTestCase, TestCase):
@@ -86,7 +86,7 @@ class TestAsRectangle(RectangularLinearOperatorTestCase, TestCase):
 
     def evaluate_linear_op(self, linear_op: Any) -> Tensor:
         eye = torch.eye(6).unsqueeze(1)
-        return linear_op._structure.apply(linear_op._tensors, eye).permute(1, 0, 2)[0][NODES][:, 1:4]
+        return linear_op._operator.apply(eye).permute(1, 0, 2)[0][NODES][:, 1:4]
 
 
 @pytest.mark.parametrize('heads', [1, 3])
@@ -199,7 +199,8 @@ def test_no_covariances(mask: Mask, data: Any, given: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ('library', 'module'), [('linear_operator', 'linear_operator'), ('gpytorch', 'kernels'), ('sklearn', 'kernels')]
+    ('library', 'module'),
+    [('linear_operator', 'operators.linear_operator'), ('gpytorch', 'apps.kernels'), ('sklearn', 'apps.kernels')],
 )
 def test_missing_library_names_the_extra(library: str, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, library, None)

@@ -8,9 +8,9 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, PackingMask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.structures import MaskStructure, structure_from_key
+from pyg_topomask.operators.description import build, describe
+from pyg_topomask.operators.low_rank import low_rank_operator
 
 
 def bind(heads: int = 2) -> MaskOperator:
@@ -164,35 +164,37 @@ def test_other_types_do_not_combine(operand: object) -> None:
         bind() * operand
 
 
-def test_structures_are_found_by_their_keys() -> None:
-    matrix = DenseMask(matrix=torch.ones(6, 6))(small_digraph())
+def test_operators_are_made_again_from_tensors_and_a_text() -> None:
+    x = torch.randn(6, 2, 3, dtype=torch.float64)
+    matrix = DenseMask(matrix=torch.ones(6, 6).double())(small_digraph())
     for operator in (bind(), matrix, factors(1, 2), AdjacencyMask()(small_digraph()), bind().T * factors(2, 2) + bind()):
-        assert structure_from_key(operator.product.structure.key) == operator.product.structure
+        tensors, text = describe(operator)
+        again = build(text, tensors)
+        assert torch.equal(again.apply(x), operator.apply(x))
+        assert torch.equal(again.T.magnitude(x.abs()), operator.T.magnitude(x.abs()))
 
 
-def structure_class(factor: float) -> type[MaskStructure]:
-    @dataclass(frozen=True)
-    class Structure(MaskStructure):
-        def apply(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
+def operator_class(factor: float) -> type[MaskOperator]:
+    @dataclass(eq=False, repr=False)
+    class Operator(MaskOperator):
+        def apply(self, x: Tensor) -> Tensor:
             return factor * x
 
-        def magnitude(self, tensors: tuple[Tensor, ...], x: Tensor) -> Tensor:
-            return abs(factor) * x
+        @property
+        def T(self) -> MaskOperator:
+            return self
 
-        def transpose(self, tensors: tuple[Tensor, ...]) -> tuple[MaskStructure, tuple[Tensor, ...]]:
-            return self, tuple(tensors)
-
-    return Structure
+    return Operator
 
 
-def test_classes_of_one_name_have_keys_of_their_own() -> None:
-    for factor in (2.0, 3.0):
-        structure = structure_class(factor)()
-        assert structure_from_key(structure.key) == structure
+def test_classes_of_one_name_have_texts_of_their_own() -> None:
+    for kind in [operator_class(2.0), operator_class(3.0)]:
+        tensors, text = describe(kind())
+        assert type(build(text, tensors)) is kind
 
 
 def test_representation_tells_heads_nodes_and_graphs() -> None:
-    assert repr(bind()) == 'MaskOperator(GRFStructure(), heads=2, num_nodes=6, num_graphs=1)'
+    assert repr(factors(2, 3)) == 'LowRank(heads=2, num_nodes=6, num_graphs=1)'
 
 
 @pytest.mark.parametrize('scale', [1e39, float('inf'), float('nan')])

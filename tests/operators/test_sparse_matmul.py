@@ -5,7 +5,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.sparse_matmul import SparseStructure, multiply, sddmm, spmm
+from pyg_topomask.operators.sparse import Sparse
+from pyg_topomask.operators.sparse_matmul import multiply, sddmm, spmm
 
 
 def random_pattern(rows: int, cols: int, seed: int = 0) -> SparsePattern:
@@ -96,12 +97,11 @@ def test_not_a_number_stays_in_its_rows() -> None:
 
 
 @pytest.mark.parametrize('shared', [False, True])
-def test_structure_multiplies_by_the_matrix_and_its_transpose(shared: bool) -> None:
+def test_operator_multiplies_by_the_matrix_and_its_transpose(shared: bool) -> None:
     pattern = random_pattern(5, 5)
     value, x = numbers(1 if shared else 2, pattern.nnz), numbers(5, 2, 3)
-    dense, tensors = matrix(pattern, value, 2), (value, *pattern.tensors)
-    torch.testing.assert_close(SparseStructure().apply(tensors, x), torch.einsum('hnk,khc->nhc', dense, x))
-    transposed, transposed_tensors = SparseStructure().transpose(tensors)
-    torch.testing.assert_close(transposed.apply(transposed_tensors, x), torch.einsum('hkn,khc->nhc', dense, x))
+    dense, operator = matrix(pattern, value, 2), Sparse(value, pattern)
+    torch.testing.assert_close(operator.apply(x), torch.einsum('hnk,khc->nhc', dense, x))
+    torch.testing.assert_close(operator.T.apply(x), torch.einsum('hkn,khc->nhc', dense, x))
     magnitude = torch.einsum('hnk,khc->nhc', dense.abs(), x.abs())
-    torch.testing.assert_close(SparseStructure().magnitude(tensors, x.abs()), magnitude)
+    torch.testing.assert_close(operator.magnitude(x.abs()), magnitude)

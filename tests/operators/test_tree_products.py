@@ -6,8 +6,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.graphs.forest import Forest
-from pyg_topomask.operators.tree_distance import TreeDistanceStructure, choose_method, plan_distance
-from pyg_topomask.operators.tree_exp import plan_exp
+from pyg_topomask.operators.tree_distance import TreeDistance, choose_method, plan_distance
+from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
 
 Array = NDArray[np.float64]
 CPU = torch.device('cpu')
@@ -25,13 +25,11 @@ def path_product(length: Array, a: float, x: Array) -> Array:
 
 def exp_product(edges: Tensor, weight: Tensor, a: Tensor, x: Tensor) -> Tensor:
     forest = Forest.from_edges(edges, x.size(0))
-    structure, plan = plan_exp(forest, CPU)
-    return structure.apply((a, torch.zeros_like(a), forest.lengths(edges, weight), *plan), x)
+    return TreeExp(a, torch.zeros_like(a), forest.lengths(edges, weight), *plan_exp(forest, CPU)).apply(x)
 
 
 def distance_product(edges: Tensor, f: Tensor, x: Tensor, method: str) -> Tensor:
-    structure, plan = plan_distance(Forest.from_edges(edges, x.size(0)), CPU, method)
-    return structure.apply((f, *plan), x)
+    return TreeDistance(f, method, plan_distance(Forest.from_edges(edges, x.size(0)), CPU, method)).apply(x)
 
 
 @pytest.mark.parametrize('shuffled', [False, True])
@@ -108,10 +106,11 @@ def test_rounding_stays_below_the_magnitude(method: str) -> None:
     f = torch.zeros(1, 6)
     f[0, 1], f[0, 3], f[0, 4] = 1e-3, 1.0, 1.0
     x = torch.rand(size, 1, 1) + 0.5
-    structure, plan = plan_distance(Forest.from_edges(edges, size), CPU, method)
-    exact = TreeDistanceStructure(method).apply((f.double(), *plan), x.double())
-    error = (structure.apply((f, *plan), x).double() - exact).abs()
-    magnitude = structure.magnitude((f, *plan), x).double()
+    plan = plan_distance(Forest.from_edges(edges, size), CPU, method)
+    exact = TreeDistance(f.double(), method, plan).apply(x.double())
+    operator = TreeDistance(f, method, plan)
+    error = (operator.apply(x).double() - exact).abs()
+    magnitude = operator.magnitude(x).double()
     assert (error <= 16 * torch.finfo(torch.float32).eps * magnitude).all()
     # A bound that is far too large would make rows count as empty.
     assert (magnitude[3500:] < 100).all()

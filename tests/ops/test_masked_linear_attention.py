@@ -16,8 +16,9 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask
-from pyg_topomask.masks.low_rank import low_rank_operator
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 
 ROUTES = ('features', 'blocks', 'edges', 'low_rank')
@@ -238,7 +239,7 @@ def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(n
     data = Batch.from_data_list(graphs) if batched else Data(edge_index=ring(size), num_nodes=size)
     operator = MASKS[name](data)(data)
     q, k, v = (tensor.float().requires_grad_() for tensor in inputs(size, heads, features, channels))
-    operator_size = sum(tensor.numel() for tensor in operator.product.tensors)
+    operator_size = sum(tensor.numel() for tensor in describe(operator)[0])
     if route == 'edges':
         entries = operator.entries()
         operator_size += entries.value.numel() * 8 + sum(tensor.numel() for tensor in entries.pattern.tensors) * 8

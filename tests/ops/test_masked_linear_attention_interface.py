@@ -11,8 +11,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Product
+from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.description import describe
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes import choice
 from pyg_topomask.ops.routes.choice import choose_route
@@ -54,9 +54,8 @@ def test_machine_code_is_worth_more_entries(monkeypatch: pytest.MonkeyPatch) -> 
     for worth, compiled in ((1, False), (2, True)):
         monkeypatch.setattr(choice, 'uses_numba', lambda *arguments, compiled=compiled: compiled)
         for most, route in ((worth * 272 * 33, 'edges'), (worth * 272 * 33 + 1, 'features')):
-            product = Product(adjacency.product.structure, adjacency.product.tensors, cost=33 * 33)
             entries = replace(adjacency.entries, max_nnz=most)
-            operator = MaskOperator(Segments(2**20), 1, product, entries=entries)
+            operator = Alternatives(adjacency, entries, segments=Segments(2**20), cost=33 * 33)
             assert choose_route(operator, 16, 16) == route
 
 
@@ -64,8 +63,8 @@ def test_too_many_entries_are_formed_on_no_route() -> None:
     adjacency = bound(AdjacencyMask())
 
     def mask_of(most: int, heads: int = 1) -> MaskOperator:
-        product = Product(adjacency.product.structure, adjacency.product.tensors, cost=2**40)
-        return MaskOperator(adjacency.segments, heads, product, entries=replace(adjacency.entries, max_nnz=most))
+        entries = replace(adjacency.entries, max_nnz=most)
+        return Alternatives(adjacency, entries, segments=adjacency.segments, heads=heads, cost=2**40)
 
     assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
     assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'blocks'
@@ -156,13 +155,14 @@ def test_custom_operators_pass_the_checks_of_torch(route: str) -> None:
                 torch.library.opcheck(ops.attend_low_rank_batch, (q, k, v, factors, given, '', 1))
     elif route == 'blocks':
         operator = GRFMask(2).double()(Batch.from_data_list([Data(num_nodes=2), Data(num_nodes=4)]))
-        tensors = [tensor.detach() for tensor in operator.product.tensors]
+        tensors, text = describe(operator)
         constants = operator.segments.constants()
-        torch.library.opcheck(ops.attend_blocks, (q, k, v, tensors, constants, operator.product.structure.key, 2))
+        torch.library.opcheck(ops.attend_blocks, (q, k, v, [each.detach() for each in tensors], constants, text, 2))
     elif route == 'edges':
         entries = operator.entries()
         value = entries.value.detach().requires_grad_()
         torch.library.opcheck(torch.ops.pyg_topomask.attend_entries, (q, k, v, [value], list(entries.pattern.tensors), '', 2))
     else:
-        tensors = [tensor.detach() for tensor in operator.product.tensors]
-        torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, [], operator.product.structure.key, 2))
+        tensors, text = describe(operator)
+        tensors = [each.detach() for each in tensors]
+        torch.library.opcheck(torch.ops.pyg_topomask.attend_features, (q, k, v, tensors, [], text, 2))

@@ -17,7 +17,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, GRFMask, sparse_operator
-from pyg_topomask.operators.capabilities import Entries
+from pyg_topomask.operators.base import Alternatives
+from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 
@@ -149,7 +150,8 @@ def test_huge_scores_where_the_mask_is_zero_do_not_drown_the_others() -> None:
     operator, _ = bound(matrix)
     row, col = torch.cartesian_prod(torch.arange(5), torch.arange(5)).t()
     pattern = SparsePattern.from_sorted(row, col, 5, 5)
-    operator.entries = lambda: Entries(pattern, matrix.flatten(1))
+    entries = SparseEntries(lambda: Entries(pattern, matrix.flatten(1)))
+    operator = Alternatives(operator, entries, segments=operator.segments, heads=operator.heads)
     out = masked_softmax_attention(q, k, v, operator)
     expected, _ = softmax_attention(*(tensor.double().numpy() for tensor in (q, k, v, matrix)))
     assert expected.any(-1).all()

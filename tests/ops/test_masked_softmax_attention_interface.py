@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Entries, SparseEntries
+from pyg_topomask.operators.base import Alternatives
+from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
 
 # Errors ---------------------------------------------------------------------------------------------------------------
@@ -30,11 +30,11 @@ def test_too_many_entries_are_refused_before_they_are_formed() -> None:
         raise AssertionError('formed')
 
     few = AdjacencyMask()(small_graph())
-    many = MaskOperator(few.segments, 1, few.product, entries=SparseEntries(entries, 2**28 + 1))
+    many = Alternatives(few, SparseEntries(entries, 2**28 + 1), segments=few.segments)
     message = r'^mask: got .* 268,435,457 entries per head; accepted: up to 268,435,456.*asymmetric=True.*fewer or shorter'
     with pytest.raises(ValueError, match=message):
         masked_softmax_attention(*inputs(6), many)
-    allowed = MaskOperator(few.segments, 1, few.product, entries=SparseEntries(few.entries.make, 2**28))
+    allowed = Alternatives(few, SparseEntries(few.entries.make, 2**28), segments=few.segments)
     assert masked_softmax_attention(*inputs(6), allowed).shape == (6, 2, 4)
 
 
@@ -44,8 +44,7 @@ def test_entries_without_a_logarithm_are_refused(bad: float) -> None:
     operator, entries = bound(matrix)
     matrix[1, 3, 2] = entries.value[1, 17] = bad
     q, k, v = (tensor.float() for tensor in inputs(5))
-    operator.entries = lambda: entries
-    operator.to_dense = lambda: matrix
+    operator = Alternatives(operator, SparseEntries(lambda: entries), segments=operator.segments, heads=operator.heads)
     with pytest.raises(ValueError, match=f'^mask: got the entry {float(matrix[1, 3, 2]):.1}'):
         masked_softmax_attention(q, k, v, operator)
 

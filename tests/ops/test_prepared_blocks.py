@@ -218,7 +218,7 @@ def test_few_blocks_span_the_kernels_of_all_heads(kind: str, tolerance: float, f
     mask = HeatKernelMask(3, kind, lam, tolerance).double()
     for factor in (1.0, 1.1, 2.0):  # the last prepares them anew
         mask.raw_lam.data = HeatKernelMask(3, lam=lam * factor).initial
-        blocks, terms = mask(graph).blocks, mask.coefficients(mask.prepared(graph))[0].size(1)
+        blocks, terms = mask(graph).blocks, mask.coefficients(graph.state(mask))[0].size(1)
         actual = (blocks.coefficients @ blocks.terms(graph.segments, torch.float64)).view(3, 40, 40).detach().numpy()
         adjacency = weight_matrix(Data(edge_index=ring(40), num_nodes=40), None)
         laplacian = (np.diag(adjacency.sum(0)) - adjacency) / (1 if kind == 'laplacian' else 2)

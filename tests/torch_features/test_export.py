@@ -17,6 +17,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask, PowerSeriesMask, ToeplitzMask
 from pyg_topomask.nn import (
     GRFAttention,
@@ -28,8 +29,10 @@ from pyg_topomask.nn import (
     RWGNKAttention,
     SinDegreeAttention,
 )
-from pyg_topomask.operators.sparse_matmul import SparseStructure
-from pyg_topomask.operators.structures import _STRUCTURES, SumStructure, structure_from_key
+from pyg_topomask.operators import description
+from pyg_topomask.operators.base import Sum
+from pyg_topomask.operators.description import build, describe
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.transforms import AddGridShape
 
 pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning', 'ignore::FutureWarning')
@@ -180,11 +183,13 @@ def test_compiled_ahead_of_time(tmp_path: Path) -> None:
             torch.testing.assert_close(compiled(*given), module(*given))
 
 
-def test_structures_from_keys() -> None:
-    structure = SumStructure((SparseStructure(True), SumStructure((SparseStructure(),), (6,))), (6, 6))
-    key = structure.key
-    _STRUCTURES.clear()
-    assert structure_from_key(key) == structure
-    for unknown in ('os.path.join()', f'{key}#1', ''):
-        with pytest.raises(ArgumentError, match='structure'):
-            structure_from_key(unknown)
+def test_operators_from_their_text() -> None:
+    pattern = SparsePattern.from_sorted(torch.tensor([0]), torch.tensor([1]), 2, 2)
+    one = Sparse(torch.tensor([[2.0]]), pattern)
+    operator = Sum((one.T, Sum((one, one))))
+    tensors, text = describe(operator)
+    description._parsed.cache_clear()
+    x = torch.eye(2).unsqueeze(1)
+    assert torch.equal(build(text, tensors).apply(x), operator.apply(x))
+    with pytest.raises(ArgumentError, match='operator'):
+        build(text.replace('.Sum', '.Other'), tensors)

@@ -1,4 +1,14 @@
-r"""Datasets that need no download, and loaders of files without a PyG class."""
+r"""Datasets that need no download, and loaders of files without a PyG class. All have four arguments:
+
+- :obj:`root` (str): The folder with the files. Processed graphs are stored in :obj:`processed` there. Datasets that are
+  generated in memory do not use it.
+- :obj:`split` (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split. (default: :obj:`None`)
+- :obj:`transform` (callable, optional): Called on each graph at every access. (default: :obj:`None`)
+- :obj:`pre_transform` (callable, optional): Called on each graph once. (default: :obj:`None`)
+
+They raise a :class:`ValueError` if an argument is outside its range or a split is empty, and a :class:`FileNotFoundError` if a
+file is missing. :meth:`split_indices` returns the indices of the graphs of each split.
+"""
 
 from __future__ import annotations
 

@@ -2,16 +2,13 @@ r"""Handwritten digits as grid graphs."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.graphs.grid_edges import grid_edges
-from pyg_topomask.utils.checks import check_choice
 
 
 class DigitsGrid(GeneratedDataset):
@@ -21,26 +18,18 @@ class DigitsGrid(GeneratedDataset):
     pixels above, below, left and right of it. Node features are the intensity in :math:`[0, 1]` and the row and column in
     :math:`[-1, 1]`; edge features are the step from source to target in rows and columns. The fixed split has
     70 % of each class for training, 15 % for validation and 15 % for testing.
-
-    Args:
-        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
     """
 
     def __init__(
         self,
         root: str | None = None,
         split: str | None = None,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
-        check_choice((*SPLITS, None), split=split)
-        super().__init__(root, transform, pre_transform)
+        super().__init__(root, split, transform, pre_transform)
         images, labels = digit_images()
-        self.hold(grid_graphs(images.unsqueeze(1), labels), split_digits(labels), split)
+        self.hold(grid_graphs(images.unsqueeze(1), labels), split_digits(labels))
 
 
 def digit_images() -> tuple[Tensor, Tensor]:
@@ -64,16 +53,10 @@ def split_digits(labels: Tensor) -> dict[str, Tensor]:
 
 
 def grid_graphs(images: Tensor, labels: Tensor, positions: bool = True) -> list[Data]:
-    r"""Creates graphs of pixels, with edges to the pixels above, below, left and right of them.
+    r"""Creates graphs of pixels of images :obj:`[n, channels, height, width]` with labels :obj:`[n]`.
 
-    Args:
-        images (torch.Tensor): The images, :obj:`[n, channels, height, width]`.
-        labels (torch.Tensor): Their labels, :obj:`[n]`.
-        positions (bool): Append the row and the column, in :math:`[-1, 1]`, to the features of nodes. (default: :obj:`True`)
-
-    Returns:
-        list: Graphs with the channels as features of nodes, and the step from source to target in rows and columns as
-        features of edges.
+    Edges lead to the pixels above, below, left and right, and have the step in rows and columns as features. Features of nodes
+    are the channels and, with :obj:`positions`, the row and the column in :math:`[-1, 1]`.
     """
     height, width = images.shape[2:]
     edge_index = grid_edges((height, width))

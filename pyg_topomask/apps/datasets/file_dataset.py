@@ -20,6 +20,9 @@ from pyg_topomask.utils.files import digest_of_files, load_tensors, save_tensors
 
 SPLITS = ('train', 'val', 'test')
 
+#: Transforms of PyG, and functions.
+Transform = Callable[[Data], Data]
+
 
 class FileDataset(InMemoryDataset):
     r"""A dataset whose graphs :meth:`read` creates from the files :attr:`raw_file_names` in the root.
@@ -27,17 +30,6 @@ class FileDataset(InMemoryDataset):
     The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name contains a digest of the raw files, of
     :obj:`pre_transform` with all its arguments, and of the versions of this package and of PyG. A damaged file is created
     again, with a warning. With a :obj:`pre_transform` that has no name, such as a lambda function, nothing is stored.
-
-    Args:
-        root (str): The folder with the files.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If a file is missing.
-        ValueError: If :obj:`split` is unknown or empty.
     """
 
     raw_file_names: list[str] = []
@@ -49,8 +41,8 @@ class FileDataset(InMemoryDataset):
         self,
         root: str,
         split: str | None = None,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
         check_choice((*SPLITS, None), split=split)
         super().__init__(root, transform, pre_transform)

@@ -22,24 +22,13 @@ ARRAYS = ('x_train', 'y_train', 'x_test', 'y_test')
 
 
 def load_images(name: str, root: str | Path | None = None) -> Splits:
-    r"""Loads a set of images with its fixed splits.
+    r"""Loads a set of images with its fixed splits: images :obj:`[n, channels, height, width]` in :math:`[0, 1]` and labels
+    :obj:`[n]` of :obj:`"train"`, :obj:`"val"` and :obj:`"test"`.
 
-    The digits and their split are those of :class:`~pyg_topomask.apps.datasets.DigitsGrid`. The other sets are read from a file
-    of :obj:`uint8` images :obj:`x_train`, :obj:`x_test` (:obj:`[n, height, width]` or :obj:`[n, height, width, channels]`) and
+    The :obj:`"digits"` and their split are those of :class:`~pyg_topomask.apps.datasets.DigitsGrid`. The sets :obj:`"mnist"`
+    and :obj:`"cifar10"` are read from :obj:`mnist_subset.npz` and :obj:`cifar10_subset.npz` in the folder :obj:`root`, with
+    :obj:`uint8` images :obj:`x_train`, :obj:`x_test` (:obj:`[n, height, width]` or :obj:`[n, height, width, channels]`) and
     labels :obj:`y_train`, :obj:`y_test`; the last tenth of the training images is for validation.
-
-    Args:
-        name (str): :obj:`"digits"` (1,797 images of 8x8 pixels, which come with scikit-learn), :obj:`"mnist"`
-            (:obj:`mnist_subset.npz`) or :obj:`"cifar10"` (:obj:`cifar10_subset.npz`).
-        root (str or pathlib.Path, optional): The folder of the file, not needed for the digits. (default: :obj:`None`)
-
-    Returns:
-        dict: Images, :obj:`[n, channels, height, width]` in :math:`[0, 1]`, and labels, :obj:`[n]`, of :obj:`"train"`,
-        :obj:`"val"` and :obj:`"test"`.
-
-    Raises:
-        FileNotFoundError: If the folder lacks the file.
-        ValueError: If the name is unknown, the folder is missing, or the file does not contain these arrays.
 
     Example:
         >>> images, labels = load_images('digits')['test']

@@ -2,15 +2,13 @@ r"""Random binary trees with one additional edge."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
+from pyg_topomask.apps.datasets.file_dataset import Transform
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.apps.datasets.motifs import PAIR_SPLITS, make_graph, split_pairs
-from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
+from pyg_topomask.utils.checks import check_whole, checked_seed
 
 
 class InducedCycles(GeneratedDataset):
@@ -24,21 +22,16 @@ class InducedCycles(GeneratedDataset):
     validation.
 
     Args:
-        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads only this split. (default: :obj:`None`)
         num_pairs (int): The number of trees. Each tree gives two examples. (default: :obj:`2048`)
         size (int): The number of nodes of a tree, from 5. (default: :obj:`50`)
         seed (int): The seed. (default: :obj:`0`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If an argument is outside its range.
 
     Example:
         >>> InducedCycles(num_pairs=2, size=10)[0].num_edges
         20
     """
+
+    splits = PAIR_SPLITS
 
     def __init__(
         self,
@@ -47,14 +40,13 @@ class InducedCycles(GeneratedDataset):
         num_pairs: int = 2048,
         size: int = 50,
         seed: int = 0,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
-        check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
         check_whole(5, size=size)
         seed = checked_seed(seed=seed)
-        super().__init__(root, transform, pre_transform)
+        super().__init__(root, split, transform, pre_transform)
         generator = torch.Generator().manual_seed(seed)
         parent, distance = _trees(num_pairs, size, generator)
         diameter = distance.amax((1, 2), keepdim=True)
@@ -68,7 +60,7 @@ class InducedCycles(GeneratedDataset):
             for index, tree in enumerate(edges)
             for label, ends in enumerate((nearer, farthest))
         ]
-        self.hold(graphs, splits, split)
+        self.hold(graphs, splits)
 
 
 def _trees(count: int, size: int, generator: torch.Generator) -> tuple[Tensor, Tensor]:

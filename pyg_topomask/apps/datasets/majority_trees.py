@@ -2,16 +2,14 @@ r"""Random trees with the majority in a neighborhood as the label of each node."
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import numpy as np
 import torch
 from scipy.sparse import coo_array, csr_array, eye_array
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
-from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
+from pyg_topomask.utils.checks import check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
 
 
@@ -27,18 +25,11 @@ class MajorityTrees(GeneratedDataset):
     validation, and two in five are for testing.
 
     Args:
-        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split. (default: :obj:`None`)
         num_graphs (int): The number of trees, from 5. (default: :obj:`100`)
         size (int): The number of nodes of a tree, from 3. (default: :obj:`500`)
         radius (int): The number of edges, from 0. (default: :obj:`8`)
         num_keys (int): The number of keys, from 1. (default: :obj:`1`)
         seed (int): The seed. (default: :obj:`0`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If an argument is outside its range.
 
     Example:
         >>> MajorityTrees(num_graphs=5, size=20)[0]
@@ -56,21 +47,20 @@ class MajorityTrees(GeneratedDataset):
         radius: int = 8,
         num_keys: int = 1,
         seed: int = 0,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
-        check_choice((*SPLITS, None), split=split)
         check_whole(5, num_graphs=num_graphs)
         check_whole(3, size=size)
         check_whole(0, radius=radius)
         check_whole(1, num_keys=num_keys)
-        super().__init__(root, transform, pre_transform)
+        super().__init__(root, split, transform, pre_transform)
         generator = np.random.default_rng(wrapped_seed(checked_seed(seed=seed)))
         graphs = [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]
         fifth = num_graphs // 5
         counts = [num_graphs - 3 * fifth, fifth, 2 * fifth]
         splits = dict(zip(SPLITS, torch.arange(num_graphs).split(counts), strict=True))
-        self.hold(graphs, splits, split)
+        self.hold(graphs, splits)
 
 
 def _make_graph(size: int, radius: int, num_keys: int, generator: np.random.Generator) -> Data:

@@ -2,7 +2,6 @@ r"""Meshes with vertex normals as labels, few of which are known."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_file_name, check_probability, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
@@ -39,21 +38,13 @@ class MeshNormals(FileDataset):
 
     Args:
         root (str): The folder with the files of both meshes, which have the arrays :obj:`pos` of shape :obj:`[V, 3]` and
-            :obj:`face` of shape :obj:`[F, 3]`. Processed graphs are stored in :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
+            :obj:`face` of shape :obj:`[F, 3]`.
         train (str): The name of the file with the mesh for training and validation, without :obj:`.npz`.
             (default: :obj:`"mesh_bunny"`)
         test (str): The name of the file with the mesh for testing. (default: :obj:`"mesh_armadillo"`)
-        num_nodes (int): The number of vertices of a patch, from 2. (default: :obj:`2000`)
+        num_nodes (int): The number of vertices of a patch, from 2 to those of a component. (default: :obj:`2000`)
         fraction (float): The probability that the normal of a vertex is known. (default: :obj:`0.05`)
         seed (int): The seed of the patches and of the known normals. (default: :obj:`0`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If a file is missing.
-        ValueError: If an argument is outside its range, or no component of a mesh has :obj:`num_nodes` vertices.
     """
 
     def __init__(
@@ -65,8 +56,8 @@ class MeshNormals(FileDataset):
         num_nodes: int = 2000,
         fraction: float = 0.05,
         seed: int = 0,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
         check_file_name(train=train, test=test)
         check_whole(2, num_nodes=num_nodes)
@@ -89,10 +80,7 @@ class MeshNormals(FileDataset):
 
 
 def read_mesh(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
-    r"""Reads a mesh.
-
-    Args:
-        path (pathlib.Path): The file, see :class:`MeshNormals`.
+    r"""Reads a mesh from a file, see :class:`MeshNormals`.
 
     Returns:
         tuple: The edges as a symmetric matrix :obj:`[V, V]` of zeros and ones, the positions :obj:`[V, 3]`, and the normals
@@ -119,19 +107,7 @@ def cut_patch(
     fraction: float,
     generator: np.random.Generator,
 ) -> Data:
-    r"""Returns the vertices of a mesh around a random one, with the normals of a random subset known.
-
-    Args:
-        edges (scipy.sparse.csr_array): The edges.
-        position (numpy.ndarray): The positions.
-        normal (numpy.ndarray): The normals.
-        num_nodes (int): The number of vertices of the patch.
-        fraction (float): The probability that a normal is known.
-        generator (numpy.random.Generator): The random numbers.
-
-    Raises:
-        ValueError: If no component of the mesh has so many vertices.
-    """
+    r"""Returns :obj:`num_nodes` vertices of a mesh around a random one. A normal is known with probability :obj:`fraction`."""
     largest = int(np.bincount(connected_components(edges)[1]).max())
     if largest < num_nodes:
         raise ArgumentError('num_nodes', num_nodes, f'at most {largest}, the size of the largest component of the mesh')

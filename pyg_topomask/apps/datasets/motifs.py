@@ -2,13 +2,11 @@ r"""Random graphs with or without a motif."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.utils.checks import check_choice, check_probability, check_whole, checked_seed
 
@@ -48,24 +46,19 @@ class MotifGraphs(GeneratedDataset):
     quarter of the pairs is for validation.
 
     Args:
-        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
         motif (str): :obj:`"caveman"`, :obj:`"circle"`, :obj:`"grid"`, :obj:`"ladder"` or :obj:`"circular_ladder"`.
             (default: :obj:`"caveman"`)
-        split (str, optional): If :obj:`"train"` or :obj:`"val"`, loads only this split. (default: :obj:`None`)
         num_pairs (int): The number of positive and of negative examples. (default: :obj:`2048`)
         size (int): The number of nodes of the large graphs. (default: :obj:`100`)
         connect (float): The probability of an edge between the two graphs. (default: :obj:`0.004`)
         seed (int): The seed. (default: :obj:`0`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If an argument is outside its range.
 
     Example:
         >>> MotifGraphs(motif='grid', num_pairs=2)[0].num_nodes
         109
     """
+
+    splits = PAIR_SPLITS
 
     def __init__(
         self,
@@ -76,18 +69,17 @@ class MotifGraphs(GeneratedDataset):
         size: int = 100,
         connect: float = 0.004,
         seed: int = 0,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
         check_choice(MOTIFS, motif=motif)
-        check_choice((*PAIR_SPLITS, None), split=split)
         check_whole(2, num_pairs=num_pairs)
         seed = checked_seed(seed=seed)
         check_probability(connect=connect)
         edges = torch.tensor(MOTIFS[motif]).t()
         nodes = int(edges.max()) + 1
         check_whole(nodes, size=size)
-        super().__init__(root, transform, pre_transform)
+        super().__init__(root, split, transform, pre_transform)
         generator = torch.Generator().manual_seed(seed)
         negatives = _look_alikes(edges, nodes, num_pairs, generator)
         graphs: list[Data] = []
@@ -98,16 +90,12 @@ class MotifGraphs(GeneratedDataset):
                 joined = torch.cat([large, small + size, across + torch.tensor([[0], [size]])], dim=1)
                 graphs.append(make_graph(joined, size + nodes, label))
         splits = split_pairs(num_pairs, generator)
-        self.hold(graphs, splits, split)
+        self.hold(graphs, splits)
 
 
 def neighbor_degrees(edge_index: Tensor, num_nodes: int, count: int = 5) -> Tensor:
-    r"""Returns the largest degrees of each node's neighbors, in descending order, 0 for missing ones, :obj:`[N, count]`.
-
-    Args:
-        edge_index (torch.Tensor): The edges in both directions, :obj:`[2, E]`.
-        num_nodes (int): The number of nodes.
-        count (int): The number of degrees. (default: :obj:`5`)
+    r"""Returns the largest degrees of each node's neighbors, in descending order, 0 for missing ones, :obj:`[N, count]`, given
+    edges in both directions.
 
     Example:
         >>> neighbor_degrees(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3, count=2)

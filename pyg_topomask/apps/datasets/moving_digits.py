@@ -2,14 +2,11 @@ r"""Videos of handwritten digits that move and bounce."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 
 from pyg_topomask.apps.datasets.digits import digit_images, grid_graphs, split_digits
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.file_dataset import Transform
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.apps.datasets.images import Splits
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
@@ -21,23 +18,22 @@ MAX_SPEED = 2
 
 
 class MovingDigits(GeneratedDataset):
-    r"""The videos of :func:`moving_digits` as grid graphs. A node is a pixel, with edges from and to the pixels above, below,
-    left and right of it. Node features are the intensities in all frames. Edge features are the step from source to target in
-    rows and columns.
+    r"""One video of each of scikit-learn's 1,797 handwritten digits of 8x8 pixels as a grid graph, without any download.
+
+    The digit moves down, up, right or left over a dark square, 1 or 2 pixels per frame, and turns around at the edges. Its
+    start, direction and speed are random. The splits of the digits are those of
+    :class:`~pyg_topomask.apps.datasets.DigitsGrid`.
+
+    A node is a pixel, with edges from and to the pixels above, below, left and right of it. Node features are the intensities
+    in all frames. Edge features are the step from source to target in rows and columns.
 
     Args:
-        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
         num_frames (int): The number of frames :math:`T`. (default: :obj:`8`)
         size (int): Height and width :math:`S` of the frames, from 12. (default: :obj:`16`)
-        target (str): :obj:`"digit"`, :obj:`"direction"` or :obj:`"both"`. (default: :obj:`"both"`)
+        target (str): The label: the :obj:`"digit"` (10 classes), the :obj:`"direction"` of the first step (4
+            classes: down, up, right, left), or :obj:`"both"` (40 classes, :obj:`4 * digit + direction`).
+            (default: :obj:`"both"`)
         seed (int): The seed of the motion. (default: :obj:`0`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If an argument is outside its range.
 
     Example:
         >>> MovingDigits(split='test')[0]
@@ -52,43 +48,21 @@ class MovingDigits(GeneratedDataset):
         size: int = 16,
         target: str = 'both',
         seed: int = 0,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
-        check_choice((*SPLITS, None), split=split)
-        super().__init__(root, transform, pre_transform)
+        super().__init__(root, split, transform, pre_transform)
         splits = moving_digits(num_frames, size, target, seed)
-        counts = [len(labels) for _, labels in splits.values()]
         graphs = [
-            graph
-            for name, (videos, labels) in splits.items()
-            if split in (None, name)
-            for graph in grid_graphs(videos.flatten(1, 2), labels, positions=False)
+            graph for videos, labels in splits.values() for graph in grid_graphs(videos.flatten(1, 2), labels, positions=False)
         ]
-        self.hold(graphs, dict(zip(splits, torch.arange(sum(counts)).split(counts), strict=True)))
+        counts = [len(labels) for _, labels in splits.values()]
+        self.hold(graphs, dict(zip(splits, torch.arange(len(graphs)).split(counts), strict=True)))
 
 
 def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', seed: int = 0) -> Splits:
-    r"""Generates one video of each of scikit-learn's 1,797 handwritten digits of 8x8 pixels, without any download. The digit
-    moves down, up, right or left over a dark square, 1 or 2 pixels per frame, and turns around at the edges. Its start,
-    direction and speed are random.
-
-    The splits of the digits are those of :class:`~pyg_topomask.apps.datasets.DigitsGrid`.
-
-    Args:
-        num_frames (int): The number of frames :math:`T`. (default: :obj:`8`)
-        size (int): Height and width :math:`S` of the frames, from 12. (default: :obj:`16`)
-        target (str): The label: the :obj:`"digit"` (10 classes), the :obj:`"direction"` of the first step (4
-            classes: down, up, right, left), or :obj:`"both"` (40 classes, :obj:`4 * digit + direction`).
-            (default: :obj:`"both"`)
-        seed (int): The seed of the motion. (default: :obj:`0`)
-
-    Returns:
-        dict: Videos, :obj:`[n, T, 1, S, S]` in :math:`[0, 1]`, and labels, :obj:`[n]`, of :obj:`"train"`, :obj:`"val"` and
-        :obj:`"test"`.
-
-    Raises:
-        ValueError: If there are no frames, the frames are too small, or the target is unknown.
+    r"""Generates the videos of :class:`MovingDigits`, :obj:`[n, T, 1, S, S]` in :math:`[0, 1]`, and labels, :obj:`[n]`, of
+    :obj:`"train"`, :obj:`"val"` and :obj:`"test"`.
 
     Example:
         >>> videos, labels = moving_digits(num_frames=4)['test']

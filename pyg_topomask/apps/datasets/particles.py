@@ -3,13 +3,12 @@ r"""Simulated cloth, a data set of particle dynamics that needs no download."""
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice, check_shape, check_whole, checked_seed
@@ -27,7 +26,8 @@ class ClothRollouts(GeneratedDataset):
 
     A square cloth, 1 m wide, starts flat, in a random orientation, with random linear and angular velocity. Each corner is
     pinned with probability 1/2. The rest falls, possibly on a sphere of random radius. See :func:`simulate_cloth` for the
-    physics. A frame takes 1/50 s. Each graph is a window of a rollout, with one node per particle:
+    physics. A frame takes 1/50 s. The splits have different seeds. Each graph is a window of a rollout, with one node per
+    particle:
 
     - :obj:`pos`: the current positions, :obj:`[side ** 2, 3]`
     - :obj:`history`: the two previous steps, the latest last, :obj:`[side ** 2, 2, 3]`
@@ -37,18 +37,10 @@ class ClothRollouts(GeneratedDataset):
     There are no edges, because neighbors change as the cloth moves and folds (see :class:`~pyg_topomask.transforms.KNNGraph`).
 
     Args:
-        root (str, optional): Unused, because nothing is written. (default: :obj:`None`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split. The splits
-            have different seeds. (default: :obj:`None`)
         num_rollouts (int): The number of rollouts of each split. (default: :obj:`64`)
         num_steps (int): Frames per rollout, at least 9; each rollout gives :obj:`num_steps - 8` windows. (default: :obj:`32`)
         side (int): Particles along each side of the cloth. (default: :obj:`8`)
         seed (int): The seed. (default: :obj:`0`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If an argument is outside its range.
 
     Example:
         >>> data = ClothRollouts(split='test', num_rollouts=2, num_steps=10, side=4)[0]
@@ -64,15 +56,15 @@ class ClothRollouts(GeneratedDataset):
         num_steps: int = 32,
         side: int = 8,
         seed: int = 0,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
-        check_choice((*SPLITS, None), split=split)
         check_whole(1, num_rollouts=num_rollouts)
         check_whole(HISTORY + HORIZON + 1, num_steps=num_steps)
         check_whole(2, side=side)
         seed = checked_seed(seed=seed)
-        super().__init__(root, transform, pre_transform)
+        check_choice((*SPLITS, None), split=split)
+        super().__init__(root, None, transform, pre_transform)  # only the split is simulated
         splits = SPLITS if split is None else (split,)
         seeds = [len(SPLITS) * seed + SPLITS.index(name) for name in splits]
         scenes = [_scenes(num_rollouts, side, torch.Generator().manual_seed(wrapped_seed(seed))) for seed in seeds]

@@ -26,16 +26,7 @@ class PeptidesFunctional(FileDataset):
 
     Args:
         root (str): The folder with :obj:`peptide_multi_class_dataset.csv.gz` and :obj:`splits_random_stratified.npz` (indices
-            :obj:`train`, :obj:`val` and :obj:`test`). Processed graphs are stored in :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If a file is missing.
-        ImportError: If RDKit is not installed.
-        ValueError: If :obj:`split` is unknown.
+            :obj:`train`, :obj:`val` and :obj:`test`).
     """
 
     raw_file_names = ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']

@@ -2,7 +2,6 @@ r"""Images as grid graphs of their pixels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 
 import torch
@@ -11,7 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.apps.datasets.digits import grid_graphs
-from pyg_topomask.apps.datasets.file_dataset import FileDataset
+from pyg_topomask.apps.datasets.file_dataset import FileDataset, Transform
 from pyg_topomask.apps.datasets.images import FILES, load_images
 from pyg_topomask.utils.checks import check_whole
 
@@ -26,8 +25,8 @@ class _PixelGraphs(FileDataset):
         root: str,
         split: str | None = None,
         pool: int = 2,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
         check_whole(1, pool=pool)  # processed files are found by its digits
         self.pool = pool
@@ -45,7 +44,7 @@ class _PixelGraphs(FileDataset):
 
 
 class MNISTPixels(_PixelGraphs):
-    r"""Handwritten digits of MNIST as grid graphs of 196 pixels, from the images of :obj:`mnist_subset.npz`.
+    r"""Handwritten digits of MNIST as grid graphs of 196 pixels, from the images of :obj:`mnist_subset.npz` in the root.
 
     Images of 28x28 pixels are averaged over squares of :obj:`pool` pixels. A node is a square, with edges from and to those
     above, below, left and right of it. Node features are the intensity in :math:`[0, 1]` and the row and column in :math:`[-1,
@@ -53,42 +52,18 @@ class MNISTPixels(_PixelGraphs):
     tenth of its training images is for validation.
 
     Args:
-        root (str): The folder with :obj:`mnist_subset.npz`. The graphs are stored in its folder :obj:`processed`.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
-        pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If :obj:`split` is unknown, :obj:`pool` leaves fewer than 2x2 squares, or the file does not contain such
-        images.
+        pool (int): The height and width of the squares, of which at least 2x2 are left. (default: :obj:`2`)
     """
 
     images = 'mnist'
 
 
 class CIFAR10Pixels(_PixelGraphs):
-    r"""Photographs of CIFAR-10 as grid graphs of 256 pixels, from the images of :obj:`cifar10_subset.npz`.
-
-    Images of 32x32 pixels are averaged over squares of :obj:`pool` pixels. A node is a square, with edges from and to those
-    above, below, left and right of it. Node features are red, green and blue in :math:`[0, 1]` and the row and column in
-    :math:`[-1, 1]`; edge features are the step from source to target in rows and columns. The test images are those of the
-    file. The last tenth of its training images is for validation.
+    r"""Photographs of CIFAR-10 as grid graphs of 256 pixels, from the images of :obj:`cifar10_subset.npz` in the root, as in
+    :class:`MNISTPixels`. Images have 32x32 pixels, and node features are red, green and blue in place of the intensity.
 
     Args:
-        root (str): The folder with :obj:`cifar10_subset.npz`. The graphs are stored in its folder :obj:`processed`.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
-        pool (int): The height and width of the squares; :obj:`1` keeps all pixels. (default: :obj:`2`)
-        transform (callable, optional): Called on each graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each graph once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If :obj:`split` is unknown, :obj:`pool` leaves fewer than 2x2 squares, or the file does not contain such
-        images.
+        pool (int): The height and width of the squares, of which at least 2x2 are left. (default: :obj:`2`)
     """
 
     images = 'cifar10'

@@ -2,7 +2,7 @@ r"""Laser scans and depth images as labeled point clouds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
 from pyg_topomask.utils.checks import check_choice, check_whole
 
 
@@ -28,23 +28,12 @@ def stratified(strata: Tensor, shares: Sequence[float] = (0.7, 0.15, 0.15)) -> d
 
 
 class UrbanObjects(FileDataset):
-    r"""499 objects from aerial laser scans of the DALES Objects collection, for point cloud classification:
-    buildings (0), cars (1), fences (2), poles (3) and trees (4), of 101 to 28,100 points.
+    r"""499 objects from aerial laser scans of the DALES Objects collection in :obj:`urban_objects.npz`, for point cloud
+    classification: buildings (0), cars (1), fences (2), poles (3) and trees (4), of 101 to 28,100 points.
 
     Each has :obj:`pos` in meters, :obj:`x`, which is :obj:`pos` relative to its mean, and :obj:`y`. There are no edges. Add
     them with a transform such as :class:`~pyg_topomask.transforms.KNNGraph`, after transforms that sample points or estimate
     normals. 70 % of each class are for training, 15 % for validation and 15 % for testing, in a fixed split.
-
-    Args:
-        root (str): The folder with :obj:`urban_objects.npz`. Processed graphs are stored in :obj:`processed` there.
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
-        transform (callable, optional): Called on each cloud at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each cloud once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If :obj:`split` is unknown.
     """
 
     raw_file_names = ['urban_objects.npz']
@@ -81,18 +70,9 @@ class SceneBlocks(FileDataset):
     If a file has few blocks, as with :obj:`max_points=None`, splits may be empty.
 
     Args:
-        root (str): The folder with the files. Processed graphs are stored in :obj:`processed` there.
         name (str): The scene. (default: :obj:`"table"`)
         max_points (int, optional): The largest number of points in a block, or :obj:`None` for the whole scene.
             (default: :obj:`4096`)
-        split (str, optional): If :obj:`"train"`, :obj:`"val"` or :obj:`"test"`, loads only this split.
-            (default: :obj:`None`)
-        transform (callable, optional): Called on each block at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on each block once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If a file is missing.
-        ValueError: If :obj:`name` or :obj:`split` is unknown, the split is empty, or :obj:`max_points` is below 1.
     """
 
     def __init__(
@@ -101,8 +81,8 @@ class SceneBlocks(FileDataset):
         name: str = 'table',
         max_points: int | None = 4096,
         split: str | None = None,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
         check_choice(SCENES, name=name)
         if max_points is not None:
@@ -136,18 +116,8 @@ def _read_scene(name: str, path: Path) -> tuple[Tensor, Tensor, Tensor]:
 
 
 def cut_into_blocks(pos: Tensor, max_points: int) -> list[Tensor]:
-    r"""Recursively splits a cloud into two halves of equal size, across its longest side, until no block has more than
-    :obj:`max_points` points.
-
-    Args:
-        pos (torch.Tensor): The positions, :obj:`[N, D]`.
-        max_points (int): The largest number of points in a block.
-
-    Returns:
-        list of torch.Tensor: The points of each block, ascending.
-
-    Raises:
-        ValueError: If :obj:`max_points` is below 1.
+    r"""Recursively splits a cloud with positions :obj:`[N, D]` into two halves of equal size, across its longest side, until no
+    block has more than :obj:`max_points` points. Returns the points of each block, ascending.
 
     Example:
         >>> cut_into_blocks(torch.tensor([[0.0, 0.0], [9.0, 1.0], [1.0, 1.0]]), max_points=2)

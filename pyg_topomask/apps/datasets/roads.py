@@ -2,7 +2,6 @@ r"""Road networks with the eccentricity of intersections as labels."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
 from pyg_topomask.utils.checks import check_choice, check_file_name, check_whole, checked_seed
 
 COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')
@@ -33,18 +32,12 @@ class RoadEccentricity(FileDataset):
     Args:
         root (str): The folder with :obj:`<name>.npz`, which has the arrays :obj:`edges` of shape :obj:`[E, 2]`, :obj:`links` of
             shape :obj:`[E, C]`, the names :obj:`link_columns` of these columns, among them :obj:`"length"`, and :obj:`pos` of
-            shape :obj:`[N, 2]`. Processed graphs are stored in :obj:`processed` there.
+            shape :obj:`[N, 2]`.
         split (str, optional): Must be :obj:`None`, because the splits are masks of nodes. (default: :obj:`None`)
         name (str): The name of the file. (default: :obj:`"sydney"`)
         hops (int): The number of edges, from 1. (default: :obj:`16`)
         num_classes (int): The number of classes, from 2. (default: :obj:`10`)
         seed (int): The seed of the splits. (default: :obj:`0`)
-        transform (callable, optional): Called on the graph at every access. (default: :obj:`None`)
-        pre_transform (callable, optional): Called on the graph once. (default: :obj:`None`)
-
-    Raises:
-        FileNotFoundError: If the file is missing.
-        ValueError: If an argument is outside its range.
     """
 
     def __init__(
@@ -55,8 +48,8 @@ class RoadEccentricity(FileDataset):
         hops: int = 16,
         num_classes: int = 10,
         seed: int = 0,
-        transform: Callable[[Data], Data] | None = None,
-        pre_transform: Callable[[Data], Data] | None = None,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
     ) -> None:
         check_choice((None,), split=split)
         check_file_name(name=name)
@@ -86,10 +79,7 @@ class RoadEccentricity(FileDataset):
 
 
 def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
-    r"""Reads a road network.
-
-    Args:
-        path (pathlib.Path): The file, see :class:`RoadEccentricity`. It may also contain the traffic volume of each link.
+    r"""Reads a file, see :class:`RoadEccentricity`, which may also contain the traffic volume of each link.
 
     Returns:
         tuple: The lengths of roads as a symmetric matrix :obj:`[N, N]`, the features of the intersections :obj:`[N, F]` with
@@ -118,11 +108,7 @@ def read_roads(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
 
 def within_hops(matrix: csr_array, hops: int) -> NDArray[Any]:
     r"""Returns the largest shortest-path distance from each node to the nodes within a number of edges, along paths among these
-    nodes.
-
-    Args:
-        matrix (scipy.sparse.csr_array): The symmetric lengths of edges, :obj:`[N, N]`.
-        hops (int): The number of edges.
+    nodes, for a symmetric matrix :obj:`[N, N]` of lengths of edges.
     """
     result = np.zeros(matrix.shape[0])
     neighbors = np.split(matrix.indices, matrix.indptr[1:-1])

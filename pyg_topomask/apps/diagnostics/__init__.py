@@ -1,13 +1,13 @@
 r"""Diagnostics of graph random features (theoretical bounds and measured errors), of the receptive field of masks, of spanning
 forests, and of attention."""
 
-from pyg_topomask.apps.diagnostics.attention import (
+from pyg_topomask.apps.diagnostics.attention_rows import attention_rows
+from pyg_topomask.apps.diagnostics.attention_statistics import (
     attention_degrees,
     cumulative_attention,
     cumulative_full_attention,
     distance_to_full_attention,
 )
-from pyg_topomask.apps.diagnostics.attention_rows import attention_rows
 from pyg_topomask.apps.diagnostics.bounds import (
     deviation_bound,
     guaranteed_deviation,

@@ -80,7 +80,7 @@ def estimated_rows(mask: GRFMask, graph: Graph, nodes: Tensor, generator: torch.
         nodes (torch.Tensor): The nodes, :obj:`[n]`.
         generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
     """
-    state, chosen = mask.prepared(graph, generator), nodes.cpu().numpy()
+    state, chosen = graph.state(mask, generator), nodes.cpu().numpy()
 
     def features(walks: WalkFeatures, f: Tensor) -> csr_matrix:
         return csr_matrix(walks.pattern.to_scipy(walks.values(f.unsqueeze(0))[0].double()))

@@ -1,6 +1,6 @@
 r"""Recommendation: interactions, losses, ranking metrics, and recommenders.
 
-The runner, ``pyg_topomask.apps.recommend.train``, needs the extra :obj:`graphgym`. The exports of this package need no extra.
+The runner, ``pyg_topomask.apps.recommend.runner``, needs the extra :obj:`graphgym`. The exports of this package need no extra.
 """
 
 from __future__ import annotations

@@ -39,15 +39,13 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
         >>> rank_items(scores, torch.eye(4), torch.arange(2), seen, k=2).tolist()
         [[1, 2], [3, -1]]
     """
-    check_whole(1, chunk_size=chunk_size)
-    _check_embeddings(users, items)
-    _check_cutoff(k, items)
-    for argument, embeddings in {'users': users, 'items': items}.items():
-        if not bool(embeddings.isfinite().all()):
-            raise ArgumentError(argument, 'NaN or infinite numbers', 'finite embeddings')
+    _check(users, items, [k], chunk_size)
     check_range('seen', seen, users.size(0), items.size(0))
     check_nodes(users.size(0), user_index=user_index)
-    seen = seen.long()
+    return _ranked(users, items, user_index, seen.long(), k, chunk_size)
+
+
+def _ranked(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int, chunk_size: int) -> Tensor:
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
@@ -82,9 +80,9 @@ def evaluate(
         \mathrm{Recall@}k = \frac{\mathrm{hits}}{|T_u|}, \qquad
         \mathrm{NDCG@}k = \frac{\sum_{r \leq k} [i_r \in T_u] / \log_2(r + 1)}{\sum_{r \leq \min(k, |T_u|)} 1 / \log_2(r + 1)}
 
+    The other arguments and the errors are those of :func:`rank_items`.
+
     Args:
-        users (torch.Tensor): The embeddings of all users, of shape :obj:`[num_users, d]`.
-        items (torch.Tensor): The embeddings of all items, of shape :obj:`[num_items, d]`.
         targets (torch.Tensor): Target pairs of user and item, without duplicates, of shape :obj:`[2, E]`.
         seen (torch.Tensor): Pairs that are excluded from rankings, of shape :obj:`[2, E]`: training interactions, and for a
             test also validation interactions.
@@ -92,11 +90,6 @@ def evaluate(
         groups (tuple, optional): The group of each item and the names of the groups, see :func:`popularity_groups`. Adds
             metrics for the targets of each group, with the same rankings. They are NaN for a group without targets.
             (default: :obj:`None`)
-        chunk_size (int, optional): The number of users per chunk of scores. (default: :obj:`1024`)
-
-    Raises:
-        ValueError: If there is no cutoff, a cutoff is not from 1 to the number of items, a user or an item does not exist, a
-            tensor has the wrong shape or type, an embedding is not finite, or :obj:`chunk_size` is below 1.
 
     Example:
         >>> evaluate(torch.eye(2), torch.eye(2), targets=torch.tensor([[0], [0]]), seen=torch.empty(2, 0).long(), k=1)
@@ -105,15 +98,14 @@ def evaluate(
     cutoffs = list(k) if isinstance(k, Sequence) else [k]
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ArgumentError('k', repr(k), 'an integer, and a list of one or more')
-    _check_embeddings(users, items)
-    for cutoff in cutoffs:
-        _check_cutoff(cutoff, items)
+    _check(users, items, cutoffs, chunk_size)
     if groups is not None:
         check_shape((items.size(0),), groups=groups[0])
-    check_range('targets', targets, users.size(0), items.size(0))
+    for argument, pairs in {'targets': targets, 'seen': seen}.items():
+        check_range(argument, pairs, users.size(0), items.size(0))
     targets = targets.long()
     user_index, row = targets[0].unique(return_inverse=True)
-    ranking = rank_items(users, items, user_index, seen, max(cutoffs), chunk_size)
+    ranking = _ranked(users, items, user_index, seen.long(), max(cutoffs), chunk_size)
     # PyG's metrics would treat -1 as the last item of the previous row.
     ranking = ranking.masked_fill(ranking < 0, items.size(0))
     labels = torch.stack([row, targets[1]])
@@ -127,16 +119,18 @@ def evaluate(
     return result
 
 
-def _check_cutoff(k: int, items: Tensor) -> None:
-    if not is_whole(k, 1) or k > items.size(0):
-        raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the number of items')
-
-
-def _check_embeddings(users: Tensor, items: Tensor) -> None:
+def _check(users: Tensor, items: Tensor, cutoffs: Sequence[int], chunk_size: int) -> None:
+    check_whole(1, chunk_size=chunk_size)
     check_shape(('num_users', 'd'), users=users)
     check_shape(('num_items', users.size(1)), items=items)
     if not users.is_floating_point() or items.dtype != users.dtype:
         raise ArgumentError('items', f'{items.dtype} for users of {users.dtype}', 'one floating point type for both')
+    for argument, embeddings in {'users': users, 'items': items}.items():
+        if not bool(embeddings.isfinite().all()):
+            raise ArgumentError(argument, 'NaN or infinite numbers', 'finite embeddings')
+    for k in cutoffs:
+        if not is_whole(k, 1) or k > items.size(0):
+            raise ArgumentError('k', repr(k), f'1 to {items.size(0)}, the number of items')
 
 
 def _ranking_metrics(ranking: Tensor, labels: Tensor) -> dict[str, float]:
@@ -156,13 +150,7 @@ def _ranking_metrics(ranking: Tensor, labels: Tensor) -> dict[str, float]:
 def popularity_groups(train: Tensor, num_items: int) -> tuple[Tensor, tuple[str, ...]]:
     r"""Divides the items by their number of training interactions: the 80 % with the fewest are unpopular, the 5 % with the
     most are popular, as in `"Are Graph Augmentations Necessary?" <https://arxiv.org/abs/2112.08679>`_ and MGFormer's Fig. 2.
-
-    Args:
-        train (torch.Tensor): Pairs of user and item, of shape :obj:`[2, E]`.
-        num_items (int): The number of items.
-
-    Returns:
-        The group of each item, of shape :obj:`[num_items]`, and the names of the groups.
+    Returns the group of each item, of shape :obj:`[num_items]`, and the names of the groups.
 
     Example:
         >>> torch.bincount(popularity_groups(torch.tensor([[0, 1, 2], [0, 0, 1]]), num_items=20)[0])

@@ -48,9 +48,8 @@ def load_interaction_dataset(name: str, folder: str | Path, val_ratio: float = 0
         name (str): :obj:`"beauty"`, :obj:`"gowalla"`, :obj:`"lastfm"` or :obj:`"yelp"`.
         folder (str or Path): The folder of the files, or the parent of the folders :obj:`amazon-beauty`, :obj:`gowalla`,
             :obj:`lastfm` and :obj:`yelp-sparse`.
-        val_ratio (float, optional): The ratio of each user's training interactions used for validation, if the data set has no
-            validation split. (default: :obj:`0.1`)
-        seed (int, optional): The seed of random splits. (default: :obj:`0`)
+        val_ratio (float, optional): As in :func:`load_interactions`. (default: :obj:`0.1`)
+        seed (int, optional): As in :func:`load_interactions`. (default: :obj:`0`)
 
     Raises:
         ValueError: If the name is unknown.
@@ -62,15 +61,9 @@ def load_interaction_dataset(name: str, folder: str | Path, val_ratio: float = 0
     return load_folder(folder / subfolder if (folder / subfolder).is_dir() else folder, files, val_ratio, seed)
 
 
-def load_folder(folder: str | Path, files: Mapping[str, Any], val_ratio: float = 0.1, seed: int = 0) -> InteractionDataset:
-    r"""Loads a data set from the files of a folder.
-
-    Args:
-        folder (str or Path): The folder.
-        files (dict): The names of the files of :obj:`train`, :obj:`val` and :obj:`test`, and their :obj:`layout`, see
-            :func:`load_interactions`.
-        val_ratio (float, optional): As in :func:`load_interactions`. (default: :obj:`0.1`)
-        seed (int, optional): As in :func:`load_interactions`. (default: :obj:`0`)
+def load_folder(folder: str | Path, files: Mapping[str, Any], val_ratio: float, seed: int) -> InteractionDataset:
+    r"""Loads a data set from the files of a folder that the lists :obj:`train`, :obj:`val` and :obj:`test` name, and that have
+    the given :obj:`layout`, see :func:`load_interactions`.
     """
     train, val, test = ([Path(folder) / name for name in files.get(split, ())] for split in ('train', 'val', 'test'))
     return load_interactions(train, val or None, test or None, files.get('layout', 'lists'), val_ratio=val_ratio, seed=seed)
@@ -107,14 +100,11 @@ def load_interactions(
     read = _read(train, layout)
     # Duplicates are removed before the split. Otherwise, copies could be in both the training and the test split.
     pairs = read.unique(dim=1)
-    rest, drawn_val, drawn_test = split_per_user(
-        pairs, val_ratio if val is None else 0.0, test_ratio if test is None else 0.0, seed
-    )
-    dataset = InteractionDataset.from_pairs(
-        rest,
-        drawn_val if val is None else _read(val, layout),
-        drawn_test if test is None else _read(test, layout),
-    )
+    ratios = val_ratio if val is None else 0.0, test_ratio if test is None else 0.0
+    rest, drawn_val, drawn_test = split_per_user(pairs, *ratios, seed)
+    val_pairs = drawn_val if val is None else _read(val, layout)
+    test_pairs = drawn_test if test is None else _read(test, layout)
+    dataset = InteractionDataset.from_pairs(rest, val_pairs, test_pairs)
     if read.size(1) > pairs.size(1):
         dataset.dropped['repeated in train'] = read.size(1) - pairs.size(1)
     return dataset
@@ -151,12 +141,9 @@ def read_interactions(path: str | Path, layout: str = 'lists') -> Tensor:
                     continue
                 ids = _parse(words if layout == 'lists' else words[:2])
                 if not ids or (layout == 'pairs' and len(ids) < 2):
+                    is_header = number == 1 and not any(map(str.isdecimal, words))
+                    remedy = 'remove names of columns, and number other ids (numpy.unique)' if is_header else ''
                     accepted = 'a user and an item' if ids else _IDS
-                    remedy = (
-                        'remove names of columns, and number other ids (numpy.unique)'
-                        if number == 1 and not any(map(str.isdecimal, words))
-                        else ''
-                    )
                     raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted, remedy)
                 widths.add(len(ids))
                 users += [ids[0]] * (len(ids) - 1)

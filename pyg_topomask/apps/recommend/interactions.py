@@ -50,13 +50,8 @@ class InteractionDataset:
         because evaluation masks them, so no model could find them. Users without training interactions and items that occur
         only in the test split are kept as nodes without edges.
 
-        Args:
-            train (torch.Tensor): Users and items, of shape :obj:`[2, E]`.
-            val (torch.Tensor, optional): As :obj:`train`. (default: :obj:`None`)
-            test (torch.Tensor, optional): As :obj:`train`. (default: :obj:`None`)
-
         Raises:
-            ValueError: If a split has the wrong shape or negative ids, or if there is no training interaction.
+            ValueError: If a split has not the shape :obj:`[2, E]` or has negative ids, or if there is no training interaction.
         """
         empty = torch.empty(2, 0, dtype=torch.long)
         splits = {'train': train, 'val': empty if val is None else val, 'test': empty if test is None else test}
@@ -128,15 +123,8 @@ def _hash(prefix: str, *tensors: Tensor) -> str:
 
 def bipartite_data(pairs: Tensor, num_users: int, num_items: int) -> Data:
     r"""Returns the user-item graph. Users are the nodes :obj:`0` to :obj:`num_users - 1`, and items follow. The data has
-    :obj:`edge_index` in both directions, :obj:`num_users` and :obj:`num_items`.
-
-    Args:
-        pairs (torch.Tensor): Users and items, numbered from 0, of shape :obj:`[2, E]`.
-        num_users (int): The number of users.
-        num_items (int): The number of items.
-
-    Raises:
-        ValueError: If a user or an item is out of range.
+    :obj:`edge_index` in both directions, :obj:`num_users` and :obj:`num_items`. The pairs are users and items, numbered from 0,
+    of shape :obj:`[2, E]`.
 
     Example:
         >>> data = bipartite_data(torch.tensor([[0, 1], [0, 0]]), num_users=2, num_items=1)
@@ -194,13 +182,8 @@ def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int
 
 
 def check_range(argument: str, pairs: Tensor, num_users: int, num_items: int) -> None:
-    r"""Raises a :class:`ValueError` unless a tensor has pairs of users and items that exist. Without pairs, any type is valid.
-
-    Args:
-        argument (str): The argument that the error names.
-        pairs (torch.Tensor): Users and items, of shape :obj:`[2, E]`.
-        num_users (int): The number of users.
-        num_items (int): The number of items.
+    r"""Raises a :class:`ValueError` that names the argument unless a tensor, :obj:`[2, E]`, has pairs of users and items that
+    exist. Without pairs, any type is valid.
     """
     check_shape((2, 'E'), **{argument: pairs})
     if pairs.numel() and pairs.dtype not in INTEGERS:

@@ -15,18 +15,11 @@ from pyg_topomask.utils.checks import check_above_zero, check_not_negative
 
 
 def alignment(x: Tensor, y: Tensor) -> Tensor:
-    r"""The mean squared distance of pairs on the unit sphere, from `"Understanding Contrastive Representation Learning through
-    Alignment and Uniformity on the Hypersphere" <https://arxiv.org/abs/2005.10242>`_:
+    r"""The mean squared distance of pairs of embeddings, :obj:`[n, d]`, on the unit sphere, from `"Understanding Contrastive
+    Representation Learning through Alignment and Uniformity on the Hypersphere" <https://arxiv.org/abs/2005.10242>`_:
 
     .. math::
         \frac{1}{n} \sum_i \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{y}_i}{\|\mathbf{y}_i\|} \right\|^2
-
-    Args:
-        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`, which need not be normalized.
-        y (torch.Tensor): The paired embeddings, of the same shape.
-
-    Raises:
-        ValueError: If the shapes differ.
 
     Example:
         >>> float(alignment(torch.tensor([[2.0, 0.0]]), torch.tensor([[0.0, 1.0]])))
@@ -47,15 +40,7 @@ def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
         \log \frac{1}{n (n - 1)} \sum_{i \neq j}
         \exp\left(-t \left\| \frac{\mathbf{x}_i}{\|\mathbf{x}_i\|} - \frac{\mathbf{x}_j}{\|\mathbf{x}_j\|} \right\|^2\right)
 
-    The result is :obj:`0` for fewer than two rows.
-
-    Args:
-        x (torch.Tensor): Embeddings, of shape :obj:`[n, d]`, which need not be normalized.
-        t (float, optional): The factor in the exponent: :obj:`2` in DirectAU, :obj:`1` in MGFormer's Eq. 13.
-            (default: :obj:`2.0`)
-
-    Raises:
-        ValueError: If :obj:`t` is not a finite number above 0.
+    The result is :obj:`0` for fewer than two rows. DirectAU has :math:`t = 2`, and MGFormer's Eq. 13 has :math:`t = 1`.
 
     Example:
         >>> float(uniformity(torch.eye(2), t=1.0))
@@ -69,8 +54,8 @@ def uniformity(x: Tensor, t: float = 2.0) -> Tensor:
 
 
 class _LogMeanKernel(torch.autograd.Function):
-    r"""The logarithm of the mean of a Gaussian kernel over all pairs of different rows. Both passes share one :obj:`[n, n]`
-    matrix, because the gradient needs the kernel itself. Plain operations would keep three.
+    r"""Both passes share one :obj:`[n, n]` matrix, because the gradient needs the kernel itself. Plain operations would keep
+    three.
     """
 
     @staticmethod
@@ -125,12 +110,7 @@ class DirectAULoss(torch.nn.Module):
         self.average = average
 
     def forward(self, users: Tensor, items: Tensor) -> Tensor:
-        r"""Returns the loss of positive pairs.
-
-        Args:
-            users (torch.Tensor): The embeddings of users, of shape :obj:`[n, d]`.
-            items (torch.Tensor): The embeddings of their items, of the same shape.
-        """
+        r"""Returns the loss of pairs of users and their items, with embeddings of shape :obj:`[n, d]`."""
         uniform = uniformity(users, self.t) + uniformity(items, self.t)
         return alignment(users, items) + self.weight * (uniform / 2 if self.average else uniform)
 

@@ -10,6 +10,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_whole, checked_seed
 from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
 
+#: The smallest numbers that options of the group :obj:`recommend` accept.
+_LEAST = {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}
 _KEYS = 'keys and their values'
 #: Booleans in YAML.
 _BOOLEANS = {'true': True, 'yes': True, 'on': True, 'false': False, 'no': False, 'off': False}
@@ -59,20 +61,6 @@ def default_config() -> Any:
     )
 
 
-def is_recommendation(cfg_file: str | Path) -> bool:
-    r"""Returns :obj:`True` if a YAML describes a recommendation run, that is, if it has the top-level key :obj:`recommend`.
-
-    Args:
-        cfg_file (str or Path): The file, or the name of a configuration of this package. A file that is missing or not a YAML
-            gives :obj:`False`.
-    """
-    try:
-        options = _parse(find_config(cfg_file).read_text(encoding='utf-8'), str(cfg_file))
-    except (OSError, ValueError):
-        return False
-    return isinstance(options, dict) and 'recommend' in options
-
-
 def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     r"""Returns the options of a YAML, with overrides.
 
@@ -81,17 +69,14 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
 
     Args:
         cfg_file (str or Path): The file, or the name of a configuration of this package.
-        options (list, optional): Alternating keys and values, as in :obj:`["recommend.MGFormer.layers", "2"]`.
-            (default: :obj:`()`)
+        options (list, optional): Alternating keys and values, as in :obj:`["recommend.k", "10"]`. (default: :obj:`()`)
 
     Raises:
         ValueError: If the file is not a YAML of options, a key is unknown, or a value is of the wrong type or out of its range.
     """
     check_overrides(options)
     cfg = default_config()
-    text = find_config(cfg_file).read_text(encoding='utf-8')
-    tree = _parse(text, str(cfg_file))
-    check_keys(text, str(cfg_file))
+    tree = _parse(find_config(cfg_file).read_text(encoding='utf-8'), str(cfg_file))
     if not isinstance(tree, dict):
         raise ArgumentError(str(cfg_file), 'a YAML of no keys', _KEYS)
     _merge(cfg, tree)
@@ -104,7 +89,7 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
         raise ArgumentError('recommend.model', repr(cfg.recommend.model), 'MGFormer')
     check_whole(0, 2**32 - 1, seed=cfg.seed)
     checked_seed(**{'recommend.split_seed': cfg.recommend.split_seed})
-    for name, least in {'embedding_dim': 1, 'batch_size': 1, 'max_epoch': 1, 'eval_period': 1, 'k': 1, 'patience': 0}.items():
+    for name, least in _LEAST.items():
         check_whole(least, **{f'recommend.{name}': cfg.recommend[name]})
     return cfg
 
@@ -114,7 +99,7 @@ def _parse(text: str, source: str) -> Any:
     import yaml  # type: ignore[import-untyped]
 
     try:
-        return yaml.load(text, Loader=yaml.BaseLoader)
+        return check_keys(text, source)
     except yaml.YAMLError as error:
         raise ValueError(f'{source} is not YAML: {" ".join(str(error).split())}') from error
 

@@ -18,8 +18,8 @@ from pyg_topomask.utils.checks import check_choice, check_whole
 
 #: The masks of MGFormer by their names in a YAML.
 _MASKS = {'sin_degree': 'sin_degree', 'adjacency': 'adjacency', 'none': None}
-#: Options whose arguments have a different name.
-_OPTIONS = {'rank': 'svd_dim'}
+#: Options that are arguments of MGFormer with the same name.
+_ARGUMENTS = ('svd_dim', 'heads', 'layers', 'feature_map', 'max_degree', 'residual', 'dropout', 'sign_flip')
 
 
 class Recommender:
@@ -36,11 +36,7 @@ class Recommender:
         self.data = data
 
     def to(self, device: torch.device) -> Recommender:
-        r"""Moves the encoder and the graph to a device.
-
-        Args:
-            device (torch.device): The device.
-        """
+        r"""Moves the encoder and the graph to a device."""
         self.encoder, self.data = self.encoder.to(device), self.data.to(device)
         return self
 
@@ -86,15 +82,8 @@ class MGFormerRecommender(Recommender):
 
 
 def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
-    r"""Builds the MGFormer that the options describe.
-
-    Args:
-        dataset (InteractionDataset): The data set.
-        options (CfgNode): The group :obj:`recommend` of the options, see
-            :func:`~pyg_topomask.apps.recommend.options.default_config`.
-
-    Raises:
-        ValueError: If an option is out of its range.
+    r"""Builds the MGFormer that the group :obj:`recommend` of the options describes. Raises a :class:`ValueError` if one is out
+    of its range.
     """
     settings = options.MGFormer
     try:
@@ -103,22 +92,11 @@ def build_recommender(dataset: InteractionDataset, options: Any) -> Recommender:
         data = dataset.data()
         if settings.svd_dim:
             data = AddSVDEncoding(settings.svd_dim)(data)
-        encoder = MGFormer(
-            dataset.num_users,
-            dataset.num_items,
-            embedding_dim=options.embedding_dim,
-            svd_dim=settings.svd_dim,
-            heads=settings.heads,
-            layers=settings.layers,
-            feature_map=settings.feature_map,
-            mask=_MASKS[settings.mask],
-            max_degree=settings.max_degree,
-            residual=settings.residual,
-            dropout=settings.dropout,
-            sign_flip=settings.sign_flip,
-        )
+        arguments = {name: settings[name] for name in _ARGUMENTS}
+        mask, sizes = _MASKS[settings.mask], (dataset.num_users, dataset.num_items)
+        encoder = MGFormer(*sizes, embedding_dim=options.embedding_dim, mask=mask, **arguments)
         loss = DirectAULoss(settings.weight, settings.t, settings.average)
         return MGFormerRecommender(encoder, Graph.from_data(data), loss)
     except ArgumentError as error:
-        option = _OPTIONS.get(error.argument, error.argument)
+        option = 'svd_dim' if error.argument == 'rank' else error.argument  # the argument of AddSVDEncoding
         raise error.renamed(f'recommend.MGFormer.{option}') if option in settings else error from None

@@ -2,7 +2,6 @@ r"""Recommendations and embeddings of a trained model."""
 
 from __future__ import annotations
 
-import csv
 import io
 import sys
 from collections.abc import Sequence
@@ -14,24 +13,20 @@ from torch import Tensor
 
 from pyg_topomask.apps.recommend.evaluation import rank_items
 from pyg_topomask.apps.recommend.interactions import InteractionDataset
-from pyg_topomask.apps.recommend.options import is_recommendation, load_config
+from pyg_topomask.apps.recommend.options import load_config
 from pyg_topomask.apps.recommend.recommender import build_recommender
-from pyg_topomask.apps.recommend.train import FREE_OPTIONS, LENGTH_OPTION, load_dataset, load_weights
-from pyg_topomask.apps.runs.best import load_best
+from pyg_topomask.apps.recommend.runner import FREE_OPTIONS, LENGTH_OPTION, load_dataset, load_weights
+from pyg_topomask.apps.runs.checkpoint import load_best
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.configs import is_recommendation
 from pyg_topomask.utils.files import new_file, write_atomically
 
 
 def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[InteractionDataset, Tensor, Tensor]:
-    r"""Returns the data set of a run and the embeddings of users and items of its best model.
+    r"""Returns the data set of the run in a folder, and the embeddings of users and items of its best model.
 
-    Args:
-        run_dir (str or Path): The folder of the run, which contains :obj:`config.yaml`.
-        data_dir (str or Path, optional): The folder of the data, instead of :obj:`recommend.dir` of the run.
-            (default: :obj:`None`)
-
-    Raises:
-        ValueError: If the folder has no trained recommender, or the users or items differ from the training data.
+    The data is in :obj:`data_dir`, or else in the folder :obj:`recommend.dir` of the run. Raises a :class:`ValueError` if the
+    run is no trained recommender, or the users or items differ from those that it was trained on.
     """
     folder = Path(run_dir)
     file = folder / 'config.yaml'
@@ -50,17 +45,8 @@ def recommend(
     dataset: InteractionDataset, users: Tensor, items: Tensor, user_ids: Sequence[int], k: int = 20
 ) -> list[tuple[int, int, int, float]]:
     r"""Returns the :obj:`k` items with the largest scores for each user, as tuples of user, rank from 1, item and score.
-    Training and validation interactions of the user are excluded. Users and items have their original ids.
-
-    Args:
-        dataset (InteractionDataset): The data set.
-        users (torch.Tensor): The embeddings of all users.
-        items (torch.Tensor): The embeddings of all items.
-        user_ids (list): The original ids of the users.
-        k (int, optional): The number of items. (default: :obj:`20`)
-
-    Raises:
-        ValueError: If an id is unknown, or :obj:`k` is not from 1 to the number of items.
+    Training and validation interactions of the user are excluded. Users and items have their original ids. Raises a
+    :class:`ValueError` if an id is unknown, or :obj:`k` is not from 1 to the number of items.
     """
     known = set(dataset.user_ids.tolist())
     unknown = [user for user in user_ids if user not in known]  # before a tensor overflows
@@ -79,19 +65,8 @@ def recommend(
     ]
 
 
-def export_embeddings(path: str | Path, dataset: InteractionDataset, users: Tensor, items: Tensor) -> None:
-    r"""Writes the embeddings as a NumPy archive of :obj:`users`, :obj:`items`, :obj:`user_ids` and :obj:`item_ids`.
-
-    Args:
-        path (str or Path): The file, ending in :obj:`.npz`.
-        dataset (InteractionDataset): The data set.
-        users (torch.Tensor): The embeddings of all users.
-        items (torch.Tensor): The embeddings of all items.
-
-    Raises:
-        ValueError: If the name does not end in :obj:`.npz`, or the folder does not exist.
-    """
-    path = _embeddings_path(path)
+def _export_embeddings(path: Path, dataset: InteractionDataset, users: Tensor, items: Tensor) -> None:
+    r"""Writes the embeddings as a NumPy archive of :obj:`users`, :obj:`items`, :obj:`user_ids` and :obj:`item_ids`."""
     user_ids, item_ids = dataset.user_ids.numpy(), dataset.item_ids.numpy()
     buffer = io.BytesIO()
     np.savez(buffer, users=users.numpy(), items=items.numpy(), user_ids=user_ids, item_ids=item_ids)
@@ -113,8 +88,8 @@ def serve(
         user_ids (list, optional): The original ids of the users. (default: :obj:`()`)
         k (int, optional): The number of items. (default: :obj:`None`, the option :obj:`recommend.k` of the run)
         out (str or Path, optional): The CSV file, instead of the standard output. (default: :obj:`None`)
-        embeddings (str or Path, optional): The file for the embeddings, see :func:`export_embeddings`.
-            (default: :obj:`None`)
+        embeddings (str or Path, optional): The file for the embeddings, a NumPy archive of :obj:`users`, :obj:`items`,
+            :obj:`user_ids` and :obj:`item_ids`, which ends in :obj:`.npz`. (default: :obj:`None`)
         data_dir (str or Path, optional): As in :func:`load_run`. (default: :obj:`None`)
 
     Raises:
@@ -125,27 +100,21 @@ def serve(
     if out is not None and not user_ids:
         raise ArgumentError('out', f'{str(out)!r} without user', 'a file for the items of users')
     out = None if out is None else new_file('out', out)
-    embeddings = None if embeddings is None else _embeddings_path(embeddings)
-    if out is not None and embeddings is not None and out.resolve() == embeddings.resolve():
+    if embeddings is not None and Path(embeddings).suffix != '.npz':
+        raise ArgumentError('embeddings', repr(str(embeddings)), 'names that end in .npz')
+    embeddings = None if embeddings is None else new_file('embeddings', embeddings)
+    if out is not None and out == embeddings:
         raise ArgumentError('out', f'{str(out)!r}, the file for embeddings', 'another file')
     dataset, users, items = load_run(run_dir, data_dir)
     if k is None:
         k = int(load_config(Path(run_dir) / 'config.yaml').recommend.k)
     rows = recommend(dataset, users, items, user_ids, k) if user_ids else []
     if embeddings is not None:
-        export_embeddings(embeddings, dataset, users, items)
+        _export_embeddings(embeddings, dataset, users, items)
     if user_ids:
-        buffer = io.StringIO(newline='')
-        writer = csv.writer(buffer, lineterminator='\n')
-        writer.writerow(['user', 'rank', 'item', 'score'])
-        writer.writerows((user, rank, item, f'{score:.6f}') for user, rank, item, score in rows)
+        lines = [f'{user},{rank},{item},{score:.6f}\n' for user, rank, item, score in rows]
+        table = ''.join(['user,rank,item,score\n', *lines])
         if out is None:
-            sys.stdout.write(buffer.getvalue())
+            sys.stdout.write(table)
         else:
-            write_atomically(out, buffer.getvalue().encode())
-
-
-def _embeddings_path(path: str | Path) -> Path:
-    if Path(path).suffix != '.npz':
-        raise ArgumentError('embeddings', repr(str(path)), 'names that end in .npz')
-    return new_file('embeddings', path)
+            write_atomically(out, table.encode())

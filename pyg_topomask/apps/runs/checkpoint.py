@@ -11,29 +11,22 @@ import numpy as np
 import torch
 import yaml  # type: ignore[import-untyped]
 
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.files import load_tensors, save_tensors
 
 SCHEMA_VERSION = 4
+#: The checkpoint to resume a run from, and that of its best epoch.
+LAST, BEST = 'checkpoints/last.pt', 'checkpoints/best.pt'
 
 
 def save_checkpoint(path: Path, state: dict[str, Any]) -> None:
-    r"""Saves a checkpoint, stamped with the version of its schema.
-
-    Args:
-        path (Path): The file.
-        state (dict): Tensors, numbers, strings and containers of them.
-    """
+    r"""Saves tensors, numbers, strings and containers of them, with the version of their schema."""
     save_tensors(path, {'schema_version': SCHEMA_VERSION, **state})
 
 
 def load_checkpoint(path: Path) -> dict[str, Any]:
-    r"""Loads a checkpoint onto the CPU.
-
-    Args:
-        path (Path): The file.
-
-    Raises:
-        ValueError: If the file is no checkpoint, a bit of it has changed, or it has another schema.
+    r"""Loads a checkpoint onto the CPU. Raises a :class:`ValueError` if the file is no checkpoint, a bit of it has changed, or
+    it has another schema.
     """
     try:
         state = load_tensors(path)
@@ -43,6 +36,31 @@ def load_checkpoint(path: Path) -> dict[str, Any]:
     if version != SCHEMA_VERSION:
         raise ValueError(f'{path} has checkpoint schema_version {version!r}; this version reads {SCHEMA_VERSION}')
     return dict(state)
+
+
+def load_best(folder: Path, config: str, free: Collection[str] = ()) -> dict[str, Any]:
+    r"""Returns the checkpoint of the best epoch of the run in a folder, or of its last epoch if none was validated. Raises a
+    :class:`ValueError` if it is missing, damaged, or of a run with another configuration, see :func:`differences`.
+    """
+    best = folder / BEST
+    path = best if best.exists() else folder / LAST
+    try:
+        checkpoint = load_checkpoint(path)
+    except FileNotFoundError as error:
+        raise not_the_best(best, 'no file') from error
+    except ValueError as error:
+        raise not_the_best(path, f'a file that cannot be read: {error}') from error
+    if path != best and checkpoint['best'] is not None:
+        raise not_the_best(best, 'no file')
+    if changed := '; '.join(differences(checkpoint['config'], config, free).values()):
+        raise not_the_best(path, f'the model of another run: {changed}')
+    return checkpoint
+
+
+def not_the_best(path: Path, given: str) -> ArgumentError:
+    r"""The error about a checkpoint that is not that of the best epoch."""
+    remedy = 'restore it, or train again, without --resume or train.auto_resume'
+    return ArgumentError(str(path), given, 'the model of the best epoch of this run', remedy)
 
 
 def rng_state() -> dict[str, Any]:
@@ -58,11 +76,7 @@ def rng_state() -> dict[str, Any]:
 
 
 def set_rng_state(state: dict[str, Any]) -> None:
-    r"""Restores the states returned by :func:`rng_state`.
-
-    Args:
-        state (dict): The states.
-    """
+    r"""Restores the states returned by :func:`rng_state`."""
     version, internal, gauss = state['python']
     random.setstate((version, tuple(internal), gauss))
     keys, *rest = state['numpy']
@@ -74,12 +88,8 @@ def set_rng_state(state: dict[str, Any]) -> None:
 
 
 def differences(saved: str, current: str, free: Collection[str] = ()) -> dict[str, str]:
-    r"""Describes the differences between two configurations in YAML, by option.
-
-    Args:
-        saved (str): The configuration of a checkpoint.
-        current (str): The configuration to compare it with.
-        free (collection of str, optional): Options, or groups of options, that may differ. (default: :obj:`()`)
+    r"""Describes the differences between two configurations in YAML by option, except in the options, or groups of options,
+    that are free.
 
     Example:
         >>> differences('{seed: 0, out: {dir: a}, size: 2}', '{seed: 1, out: {dir: b}, size: 2}', free=['out'])

@@ -23,23 +23,14 @@ MEDIANS = {'parameters': 'parameters', 'epochs': 'epochs', 's/epoch': 'seconds_p
 
 
 def mean_error(values: Sequence[float]) -> tuple[float, float]:
-    r"""Returns the mean and its standard error, which is NaN for a single value.
-
-    Args:
-        values (sequence of float): The values.
-    """
+    r"""Returns the mean of values and its standard error, which is NaN for a single value."""
     error = statistics.stdev(values) / math.sqrt(len(values)) if len(values) > 1 else math.nan
     return statistics.mean(values), error
 
 
 def verdict(difference: float, error: float, words: tuple[str, str] = ('better', 'worse')) -> str:
-    r"""Says in words what a mean paired difference and its standard error show.
-
-    Args:
-        difference (float): The mean difference.
-        error (float): Its standard error.
-        words (tuple of str, optional): The words for a difference above and below 0 of at least two standard errors.
-            (default: :obj:`("better", "worse")`)
+    r"""Says what a mean paired difference and its standard error show: :obj:`"not distinguishable"` below two standard errors,
+    and otherwise the word for a difference above or below 0.
     """
     # Differences of whole counts may be two errors exactly, which rounding puts on either side.
     if difference == 0 or not abs(difference) >= 2 * error * (1 - 1e-9):
@@ -48,12 +39,11 @@ def verdict(difference: float, error: float, words: tuple[str, str] = ('better',
 
 
 def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[TableRow]:
-    r"""Compares finished training runs over their seeds.
+    r"""Compares finished training runs over their seeds, one row for each.
 
     A row has the mean of a metric over the seeds with its standard error, and the differences to the first folder, paired by
-    seed. If the seeds of two runs differ, the number of common seeds is shown. The metrics are those of the best epoch by
-    validation. The verdict on a difference below two standard errors is :obj:`"not distinguishable"`, and otherwise
-    :obj:`"higher"` or :obj:`"lower"`.
+    seed, with their :func:`verdict`. If the seeds of two runs differ, the number of common seeds is shown. The metrics are
+    those of the best epoch by validation.
 
     Args:
         folders (sequence of str or Path): The folders of the runs, such as :obj:`results/digits`. Each contains one folder for
@@ -63,16 +53,6 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
 
     Raises:
         ValueError: If a folder has no finished run, a result is broken, or a run lacks the metric.
-
-    Returns:
-        A row for each folder.
-
-    .. code-block:: python
-
-        from pyg_topomask.apps.runs.compare import compare
-        from pyg_topomask.apps.runs.tables import markdown_table
-
-        print(markdown_table(compare(['results/digits', 'results/digits-hop'])))
     """
     results = [_results(Path(folder)) for folder in folders]
     if metric is None:
@@ -99,8 +79,7 @@ def _results(folder: Path) -> Results:
     r"""Returns the results in a folder of runs, in the order of their seeds."""
     paths = sorted(folder.glob(f'*/{RESULT}'), key=lambda path: [int(part) for part in re.findall(r'\d+', path.parent.name)])
     if not paths:
-        accepted = f'folders with finished runs, as <folder>/<seed>/{RESULT}'
-        raise ArgumentError('runs', str(folder), accepted)
+        raise ArgumentError('runs', str(folder), f'folders with finished runs, as <folder>/<seed>/{RESULT}')
     return {path.parent.name: _read(path) for path in paths}
 
 

@@ -18,14 +18,8 @@ Value = TypeVar('Value')
 
 
 def find_device(option: str, name: str) -> torch.device:
-    r"""Returns the device of a name.
-
-    Args:
-        option (str): The option that names it, for the error message.
-        name (str): :obj:`"auto"`, :obj:`"cpu"`, :obj:`"cuda"`, or :obj:`"gpu"`, as Lightning calls it.
-
-    Raises:
-        ValueError: If the name is unknown or there is no such device.
+    r"""Returns the device that an option names: :obj:`"auto"`, :obj:`"cpu"`, :obj:`"cuda"`, or :obj:`"gpu"`, as Lightning calls
+    it. Raises a :class:`ValueError` that names the option if there is no such device.
     """
     check_choice(('auto', 'cpu', 'cuda', 'gpu'), **{option: name})
     available = torch.cuda.is_available()
@@ -53,15 +47,7 @@ def rank() -> int:
 
 
 def gather(value: Value) -> list[Value]:
-    r"""Returns the values of all processes, in the order of the processes. All of them call this.
-
-    Args:
-        value (Any): The value of this process, which must be picklable.
-
-    Example:
-        >>> gather(3)
-        [3]
-    """
+    r"""Returns the values of all processes, which pickle must support, in their order. All processes call this."""
     if num_processes() == 1:
         return [value]
     values: list[Value | None] = [None] * num_processes()

@@ -15,23 +15,16 @@ from pyg_topomask.errors import ArgumentError
 
 @contextmanager
 def locked(folder: Path) -> Iterator[None]:
-    r"""A block in which no other process writes to a folder, which is made if it is absent. File systems without locks are
-    used without one.
-
-    Args:
-        folder (Path): The folder.
-
-    Raises:
-        ValueError: If another process trains there.
+    r"""A block in which no other process writes to a folder, which is made if it is absent. Raises a :class:`ValueError` if
+    another process trains there. File systems without locks are used without one.
     """
     folder.mkdir(parents=True, exist_ok=True)
     lock = FileLock(folder / '.lock', timeout=0)
     try:
         lock.acquire()
     except Timeout as error:
-        raise ArgumentError(
-            'out', f'{folder}, where another process trains', 'folders where none does: wait for it, or give another --out'
-        ) from error
+        accepted = 'folders where none does: wait for it, or give another --out'
+        raise ArgumentError('out', f'{folder}, where another process trains', accepted) from error
     except (OSError, NotImplementedError):  # a file system without locks
         yield
         return
@@ -43,11 +36,7 @@ def locked(folder: Path) -> Iterator[None]:
 
 
 def check_writable(folder: Path) -> None:
-    r"""Raises a :class:`ValueError` unless a folder can be written to, or made.
-
-    Args:
-        folder (Path): The folder.
-    """
+    r"""Raises a :class:`ValueError` unless a folder can be written to, or made."""
     folder = folder.absolute()
     nearest = next(path for path in (folder, *folder.parents) if path.exists())
     if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):

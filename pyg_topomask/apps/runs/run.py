@@ -8,12 +8,20 @@ import statistics
 import sys
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pyg_topomask.apps.runs.best import BEST, LAST, load_best, not_the_best
-from pyg_topomask.apps.runs.checkpoint import differences, load_checkpoint, rng_state, save_checkpoint
+from pyg_topomask.apps.runs.checkpoint import (
+    BEST,
+    LAST,
+    differences,
+    load_best,
+    load_checkpoint,
+    not_the_best,
+    rng_state,
+    save_checkpoint,
+)
 from pyg_topomask.apps.runs.devices import gather, rank
 from pyg_topomask.apps.runs.folder import check_writable, clear_run, locked
 from pyg_topomask.apps.runs.tables import write_csv
@@ -41,7 +49,7 @@ class Run:
 
     .. code-block:: python
 
-        checkpoint = run.load(resume)
+        checkpoint = run.load(resume, num_epochs)
         with run.open(checkpoint):
             ...  # restore model, optimizer and random numbers from the checkpoint
             for epoch in range(len(run.history), num_epochs):
@@ -70,18 +78,11 @@ class Run:
     free: Collection[str] = ()
     length: str = ''
     files: Sequence[str] = ()
-    history: list[Row] = field(default_factory=list, init=False)
-    _loaded: list[object] | None = field(default=None, init=False)
 
-    @property
-    def last_file(self) -> Path:
-        r"""The checkpoint to resume from."""
-        return self.folder / LAST
-
-    @property
-    def best_file(self) -> Path:
-        r"""The checkpoint of the best epoch."""
-        return self.folder / BEST
+    def __post_init__(self) -> None:
+        self.last_file, self.best_file = self.folder / LAST, self.folder / BEST
+        self.history: list[Row] = []
+        self._loaded: list[object] | None = None
 
     @property
     def best(self) -> Row | None:
@@ -94,15 +95,13 @@ class Run:
 
         return max(validated, key=quality, default=None)
 
-    def load(self, resume: bool) -> dict[str, Any] | None:
-        r"""Returns the checkpoint to resume from, or :obj:`None` to start anew. It changes nothing.
-
-        Args:
-            resume (bool): Whether to resume. If not, :meth:`open` replaces an earlier run of the same configuration.
+    def load(self, resume: bool, num_epochs: float = math.inf) -> dict[str, Any] | None:
+        r"""Returns the checkpoint to resume from, or :obj:`None` to start anew, in which case :meth:`open` replaces an earlier
+        run of the same configuration. It changes nothing.
 
         Raises:
             ValueError: If the folder has a run with another configuration, lacks the model of the best epoch of the run to
-                resume, or cannot be written to.
+                resume, or cannot be written to, or if the run has more epochs than it is to have.
         """
         if rank() == 0:
             check_writable(self.folder)
@@ -122,31 +121,22 @@ class Run:
         if changed and resume and checkpoint is not None:
             raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
         if changed:
+            given = f'{self.folder}, which has a run of another configuration: {changed}'
             tag = 'name_tag or ' if 'name_tag:' in self.config else ''
-            raise ArgumentError(
-                'out',
-                f'{self.folder}, which has a run of another configuration: {changed}',
-                'folders without one',
-                f'give another {tag}--out, or remove that folder',
-            )
+            raise ArgumentError('out', given, 'folders without one', f'give another {tag}--out, or remove that folder')
         if not resume or checkpoint is None:
             return None
         load_best(self.folder, self.config, free)  # of this epoch, or of one that a killed run repeats
+        finished = len(checkpoint['history'])
+        if finished > num_epochs:
+            raise ArgumentError(self.length, num_epochs, f'{finished}, the epochs that the run has, and more')
         return checkpoint
-
-    def check_length(self, checkpoint: dict[str, Any] | None, epochs: int) -> None:
-        r"""Raises a :class:`ValueError` if a run has more epochs than it is to be resumed to."""
-        if checkpoint is not None and len(checkpoint['history']) > epochs:
-            number = len(checkpoint['history'])
-            raise ArgumentError(self.length, epochs, f'{number}, the epochs that the run has, and more')
 
     @contextmanager
     def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:
         r"""A context in which no other run writes to the folder. All processes of a run enter it, and process 0 writes.
 
-        Args:
-            checkpoint (dict, optional): The checkpoint to continue from, as :meth:`load` returned it. Without one, a
-                previous run in the folder is removed. (default: :obj:`None`)
+        Without a checkpoint to continue from, as :meth:`load` returns it, a previous run in the folder is removed.
 
         Raises:
             ValueError: If another run has the folder open, or has written to it since :meth:`load`.
@@ -157,9 +147,8 @@ class Run:
             return
         with locked(self.folder):
             if self._loaded not in (None, self._contents()):
-                raise ArgumentError(
-                    'out', f'{self.folder}, where another run has just trained', 'folders without one', 'give another --out'
-                )
+                given = f'{self.folder}, where another run has just trained'
+                raise ArgumentError('out', given, 'folders without one', 'give another --out')
             remove_unfinished(self.folder)
             if checkpoint is None:
                 clear_run(self.folder, (*FILES, *self.files))
@@ -230,8 +219,9 @@ class Run:
         }
         if rank() == 0:
             # JSON has no NaN, which metrics of nothing are, and no infinity.
-            infinite = {key for key, value in result.items() if isinstance(value, float) and not math.isfinite(value)}
-            finite = {key: None if key in infinite else value for key, value in result.items()}
+            finite = {
+                key: None if isinstance(value, float) and not math.isfinite(value) else value for key, value in result.items()
+            }
             write_atomically(self.folder / RESULT, (json.dumps(finite, indent=1, allow_nan=False) + '\n').encode())
         return result
 

@@ -15,11 +15,7 @@ TableRow = dict[str, 'int | float | str | None']
 
 
 def markdown_table(rows: Sequence[TableRow]) -> str:
-    r"""Returns a table in Markdown.
-
-    Args:
-        rows (sequence of dict): The rows, all with the same columns.
-    """
+    r"""Returns rows with the same columns as a table in Markdown."""
     columns = list(rows[0])
     cells = [columns, *([_cell(row[column]) for column in columns] for row in rows)]
     widths = [max(len(line[place]) for line in cells) for place in range(len(columns))]
@@ -34,13 +30,7 @@ def _cell(value: float | str | None) -> str:
 
 
 def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[str] | None = None) -> None:
-    r"""Writes a table as a CSV file.
-
-    Args:
-        path (Path): The file.
-        rows (iterable of dict): The rows.
-        columns (sequence of str, optional): The columns, which rows may lack. (default: :obj:`None`, those of the first row)
-    """
+    r"""Writes rows as a CSV file. Its columns, which rows may lack, are by default those of the first row."""
     buffer = io.StringIO(newline='')
     writer = None
     for row in rows:
@@ -52,12 +42,7 @@ def write_csv(path: Path, rows: Iterable[Mapping[str, Any]], columns: Sequence[s
 
 
 def save_figure(path: Path, figure: Any) -> None:
-    r"""Writes a figure as a PNG file.
-
-    Args:
-        path (Path): The file.
-        figure (matplotlib.figure.Figure): The figure.
-    """
+    r"""Writes a figure of Matplotlib as a PNG file."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format='png', dpi=120)
     write_atomically(path, buffer.getvalue())

@@ -10,8 +10,7 @@ from torch_geometric import seed_everything
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.model_builder import create_model
 
-from pyg_topomask.apps.runs.best import load_best
-from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
+from pyg_topomask.apps.runs.checkpoint import load_best, rng_state, set_rng_state
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders

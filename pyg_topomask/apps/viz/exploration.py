@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
+from torch_geometric.utils import remove_self_loops, subgraph
 
 from pyg_topomask.apps.diagnostics.bounds import load_constant, suggest_num_walks
 from pyg_topomask.apps.diagnostics.grf_rows import estimated_rows, exact_rows
@@ -45,16 +46,7 @@ def explored(
     kernels: Sequence[str],
     num_nodes: int,
 ) -> dict[str, Any]:
-    r"""Returns the content of a page, as JSON can hold it.
-
-    Args:
-        masks (dict of str to Mask): The masks by name.
-        graph (Graph): The graphs.
-        node (int, optional): The node that is chosen at first.
-        num_walks (sequence of int): The numbers of walks to compare.
-        kernels (sequence of str): The kernels to compare.
-        num_nodes (int): The most nodes to show.
-    """
+    r"""Returns the content of a page, as JSON can hold it, see :func:`~pyg_topomask.apps.viz.explore`."""
     variants = {name: variants_of(mask, kernels, num_walks, _VISITS // max(graph.num_nodes, 1)) for name, mask in masks.items()}
     size = sum(each.size for each in variants.values())
     shown = max(1, min(num_nodes, math.isqrt(_NUMBERS // size), _COMPUTED // (size * max(graph.num_nodes, 1))))
@@ -89,12 +81,9 @@ def explored(
 
 def _edges(graph: Graph, nodes: Tensor) -> dict[str, Any]:
     r"""Returns the edges between the nodes that are shown, by their place among these, each pair once on undirected graphs."""
-    place = torch.full((graph.num_nodes,), -1, device=graph.device)
-    place[nodes] = torch.arange(nodes.numel(), device=graph.device)
-    ends = place[graph.edge_index.long()]
-    between = (ends >= 0).all(0) & (ends[0] != ends[1])
-    weight = graph.weight.detach().abs()[between].tolist()
-    pairs = dict(zip(map(tuple, ends[:, between].t().tolist()), weight, strict=True))
+    ends, weight = remove_self_loops(graph.edge_index.long(), graph.weight.detach().abs())
+    ends, weight = subgraph(nodes, ends, weight, relabel_nodes=True, num_nodes=graph.num_nodes)
+    pairs = dict(zip(map(tuple, ends.t().tolist()), weight.tolist(), strict=True))
     directed = any((j, i) not in pairs for i, j in pairs)
     kept = {pair: weight for pair, weight in pairs.items() if directed or pair[0] < pair[1]}
     weighted = len(set(kept.values())) > 1
@@ -164,15 +153,9 @@ def _shares(rows: csr_matrix, distances: Tensor) -> Tensor:
 
 
 def walks_for(errors: Sequence[float], walks: Sequence[int]) -> int | None:
-    r"""Returns about how many walks bring an error down to 0.1: between the numbers of walks that were measured by a
-    straight line on logarithmic axes, beyond the largest by the root of the number of walks.
-
-    Args:
-        errors (sequence of float): The errors that were measured.
-        walks (sequence of int): For these numbers of walks, ascending.
-
-    Returns:
-        int or None: :obj:`None` if the error is not a number.
+    r"""Returns about how many walks bring an error down to 0.1: between the numbers of walks, ascending, for which it was
+    measured by a straight line on logarithmic axes, beyond the largest by the root of the number of walks. The result is
+    :obj:`None` if an error is not a number.
 
     Example:
         >>> walks_for([0.8, 0.4, 0.2], [1, 4, 16])

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
+from torch_geometric.utils import subgraph
 
 from pyg_topomask.graphs.graph import Graph
 
@@ -18,19 +19,9 @@ _SMALL = 200
 
 
 def positions(graph: Graph, nodes: Tensor) -> Tensor:
-    r"""Returns where to draw nodes of one graph: on its grid if the data has a :obj:`grid_shape`, at its positions :obj:`pos`,
-    or where NetworkX puts them: up to 200 nodes by their distances (Kamada-Kawai), and more by springs. This is the same in
-    every call.
-
-    Args:
-        graph (Graph): The graphs.
-        nodes (torch.Tensor): The nodes, all of one graph, :obj:`[n]`.
-
-    Returns:
-        torch.Tensor: :obj:`[n, 2]`, in float64.
-
-    Raises:
-        ImportError: If NetworkX is needed and not installed.
+    r"""Returns where to draw nodes of one graph, :obj:`[n, 2]` in float64: on its grid if the data has a :obj:`grid_shape`, at
+    its positions :obj:`pos`, or where NetworkX puts them: up to 200 nodes by their distances (Kamada-Kawai), and more by
+    springs. This is the same in every call.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -46,13 +37,8 @@ def positions(graph: Graph, nodes: Tensor) -> Tensor:
     shape = shapes[index].tolist() if isinstance(shapes, Tensor) and shapes.dim() == 2 and index < len(shapes) else ()
     if 0 < len(shape) <= 3 and math.prod(shape) == int(graph.segments.sizes[index]):
         return _on_grid(graph.segments.position.cpu()[nodes], shape)
-    if (
-        isinstance(pos, Tensor)
-        and pos.dim() == 2
-        and pos.size(0) == graph.num_nodes
-        and pos.size(1) > 0
-        and bool(pos.isfinite().all())
-    ):
+    fits = isinstance(pos, Tensor) and pos.dim() == 2 and pos.size(0) == graph.num_nodes and pos.size(1) > 0
+    if fits and bool(pos.isfinite().all()):
         return in_the_plane(pos[nodes.to(pos.device)])
     return _arranged(graph, nodes)
 
@@ -69,12 +55,10 @@ def _on_grid(place: Tensor, shape: list[int]) -> Tensor:
 def _arranged(graph: Graph, nodes: Tensor) -> Tensor:
     import networkx as nx  # takes a while
 
-    place = torch.full((graph.num_nodes,), -1)
-    place[nodes] = torch.arange(nodes.numel())
-    ends = place[graph.edge_index.long().cpu()]
+    ends, _ = subgraph(nodes, graph.edge_index.long().cpu(), relabel_nodes=True, num_nodes=graph.num_nodes)
     count = nodes.numel()
     drawn = nx.empty_graph(count)
-    drawn.add_edges_from(ends[:, (ends >= 0).all(0)].t().tolist())
+    drawn.add_edges_from(ends.t().tolist())
     adjacency = nx.to_scipy_sparse_array(drawn, nodelist=range(count), weight=None)
     distance = shortest_path(adjacency, directed=False, unweighted=True)
     # Components stand beside each other.

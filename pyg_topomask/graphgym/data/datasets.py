@@ -2,7 +2,6 @@ r"""The loader hook: our datasets, and :obj:`cfg.topomask.transforms` for every 
 
 from __future__ import annotations
 
-import sys
 import warnings
 from typing import Any
 
@@ -11,17 +10,13 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
 from torch_geometric.transforms import Compose
-from yacs.config import CfgNode
 
 from pyg_topomask.apps.datasets import DATASETS
-from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphgym.configuration import defaults, option
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
-from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import layer_option, named_attentions
+from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
+from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
 from pyg_topomask.graphgym.names.lookup import construct, lookup
-from pyg_topomask.graphgym.names.models import MODELS
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 #: GraphGPS's loader raises on these. It has its own versions of the other formats of :obj:`PYG_DATASETS`.
@@ -55,62 +50,15 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS))
 
 
-def _warn_of_unused_options() -> None:
-    r"""Warns about unused options. A YAML may contain options of attentions that :obj:`gt.layer_type` does not name, so these
-    cause a warning only on the command line. Other options cause a warning if they differ from their defaults."""
-    transforms = [name for entry in cfg.topomask.transforms or [] for name in ([entry] if isinstance(entry, str) else entry)]
-    layer, value = layer_option()
-    used = named_attentions()
-    used |= {walks_of(name)[0] for name in transforms if name in PREPARES_FOR and reads_walks()}
-    used |= {'Masked'} if cfg.model.type in ('TopologicalViT', 'ViViT') else set()  # their mask is topomask.mask
-    encoder = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
-    encodes = 'SVDSE' in str(encoder).split('+') or 'AddSVDEncoding' in transforms
-    layers = f'{layer} {value!r}'
-    attentions = {f'topomask.{name}': name in used for name in ATTENTIONS}
-    attentions |= {'topomask.mask': 'Masked' in used, 'gt.sparse': 'SparseAttention' in used}
-    for path, is_read in attentions.items():
-        given = [word for word in sys.argv if word == path or word.startswith(f'{path}.')]
-        # A network of the user may read it.
-        if given and not is_read and (layer != 'model.type' or value in MODELS):
-            warn(f'{", ".join(given)}: got an option that nothing reads with {layers}')
-    readers: dict[str, tuple[bool, str]] = {}
-    readers['topomask.model'] = (cfg.model.type in MODELS, f'model.type {cfg.model.type!r}')
-    readers['topomask.dataset'] = (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}')
-    readers['topomask.svd'] = (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding')
-    whose = f'{layers}, whose arguments are topomask.model'
-    readers['gt'] = readers['model.graph_pooling'] = (cfg.model.type not in MODELS, whose)
-    readers['dataset.node_encoder'] = (cfg.model.type not in MODELS or cfg.model.type == 'GKAT', whose)
-    before = defaults()
-    for path, (is_read, where) in readers.items():
-        changed = _changed(option(path), option(path, before))
-        if changed and not is_read:
-            warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}')
-    for name in transforms:
-        if name in PREPARES_FOR and cfg.model.type in MODELS and (cfg.model.type, name) != ('GKAT', 'AddRandomWalkKernel'):
-            warn(f'topomask.transforms: got {name}, whose walks nothing reads with {layers}')
-    if cfg.topomask.redraw_period:
-        warn(f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only python -m pyg_topomask train reads')
-
-
-def _changed(value: Any, default: Any) -> list[str]:
-    r"""Returns the options of a group that differ from their defaults, or the value of an option that does."""
-    if not isinstance(value, CfgNode):
-        return [] if value == default else [repr(value)]
-    return [key for key, setting in value.items() if key not in default or setting != default[key]]
-
-
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
     r"""Loads a dataset, with another loader if it is not ours, and applies :obj:`cfg.topomask.transforms`.
 
-    Args:
-        format (str): :obj:`"topomask"`, or a format of another registered loader or of GraphGym.
-        name (str): The name of the dataset.
-        dataset_dir (str): The folder for files.
+    The format is one of :obj:`FORMATS`, or that of another registered loader.
     """
     transforms = build_transforms(cfg.topomask.transforms or [])  # None if a YAML has the option without a value
     if not reads_walks():  # so that one YAML works for attentions with and without walks
         transforms = [transform for transform in transforms if not isinstance(transform, AddGraphRandomFeatures)]
-    _warn_of_unused_options()
+    warn_of_unused_options()
     with warnings.catch_warnings():
         # PyG warns about the way in which GraphGym stores splits.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')

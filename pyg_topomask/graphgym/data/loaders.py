@@ -21,12 +21,7 @@ SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
 
 
 class EpochSampler(Sampler[int]):
-    r"""A random order that depends only on the seed and the epoch.
-
-    Args:
-        size (int): Number of samples.
-        seed (int): The seed.
-    """
+    r"""A random order that depends only on the seed and the epoch, which Lightning sets."""
 
     def __init__(self, size: int, seed: int) -> None:
         self.size = size
@@ -34,11 +29,6 @@ class EpochSampler(Sampler[int]):
         self.epoch = 0
 
     def set_epoch(self, epoch: int) -> None:
-        r"""Sets the epoch. Lightning calls it.
-
-        Args:
-            epoch (int): The epoch.
-        """
         self.epoch = epoch
 
     def __len__(self) -> int:
@@ -51,13 +41,8 @@ class EpochSampler(Sampler[int]):
 
 class SharedBatches(BatchSampler):
     r"""Batches shared by processes. Each process takes its part of every batch, so that together they see the batches of one
-    process.
-
-    If the last batch has fewer samples than there are processes, it gets samples of the previous batch.
-
-    Args:
-        sampler (torch.utils.data.Sampler): The order of the samples, equal in all processes.
-        batch_size (int): The number of samples per batch, over all processes.
+    process. Batches have :obj:`batch_size` samples over all processes, in an order that is equal in all of them. If the last
+    batch has fewer samples than there are processes, it gets samples of the previous batch.
 
     Raises:
         ValueError: If there are too few samples for all processes to have one in every batch.
@@ -66,12 +51,9 @@ class SharedBatches(BatchSampler):
     def __init__(self, sampler: Any, batch_size: int) -> None:
         processes = num_processes()
         if processes > 1 and len(sampler) < processes:
-            raise ArgumentError(
-                'devices',
-                f'{processes} processes, which share graphs, for {len(sampler)} graphs in a split of dataset '
-                f'{cfg.dataset.name!r}',
-                'one process, for a single graph',
-            )
+            graphs = f'{len(sampler)} graphs in a split of dataset {cfg.dataset.name!r}'
+            given = f'{processes} processes, which share graphs, for {graphs}'
+            raise ArgumentError('devices', given, 'one process, for a single graph')
         if processes > 1 and batch_size < 2 * processes:
             raise ArgumentError(
                 'train.batch_size', f'{batch_size}, which {processes} processes share', f'numbers from {2 * processes}'
@@ -93,11 +75,8 @@ def _reproducible(loader: Any) -> Any:
         return loader
     if type(loader) is not DataLoader:
         if num_processes() > 1:
-            raise ArgumentError(
-                'train.sampler',
-                f'{cfg.train.sampler!r} for {num_processes()} processes',
-                'full_batch for a data set of many graphs, or one process',
-            )
+            given = f'{cfg.train.sampler!r} for {num_processes()} processes'
+            raise ArgumentError('train.sampler', given, 'full_batch for a data set of many graphs, or one process')
         return loader
     shuffled = isinstance(loader.sampler, RandomSampler)
     order = EpochSampler(len(loader.dataset), cfg.seed) if shuffled else SequentialSampler(loader.dataset)
@@ -138,11 +117,8 @@ def create_loaders() -> list[Any]:
                 'data sets with train_graph_index, val_graph_index and test_graph_index, such as those of PyG-TUDataset',
             ) from error
     if len(loaders) < 2:
-        raise ArgumentError(
-            'dataset.name',
-            f'{cfg.dataset.name!r} without a validation split, by which to choose the best epoch',
-            'data sets that have one',
-        )
+        given = f'{cfg.dataset.name!r} without a validation split, by which to choose the best epoch'
+        raise ArgumentError('dataset.name', given, 'data sets that have one')
     for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
         sampler = cfg[group].sampler
         if sampler != 'full_batch' and type(loader) is DataLoader:

@@ -31,17 +31,9 @@ SPLIT_KEYS = tuple(f'{split}_graph_index' for split in SPLITS)
 
 
 def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:
-    r"""Joins datasets to one dataset with :obj:`train_graph_index`, :obj:`val_graph_index` and
-    :obj:`test_graph_index` set.
-
-    Args:
-        splits (sequence of InMemoryDataset): The graphs for training, validation and testing, or only for training and testing.
-        val (int, optional): With two splits, the number of random training graphs to use for validation.
-            (default: :obj:`None`)
-        seed (int): The seed of their choice. (default: :obj:`0`)
-
-    Raises:
-        ValueError: If there are not two splits with :obj:`val`, or three without.
+    r"""Joins the datasets of the splits to one dataset with :obj:`train_graph_index`, :obj:`val_graph_index` and
+    :obj:`test_graph_index` set. With a number :obj:`val`, the datasets are those for training and testing, and so many random
+    training graphs are for validation.
     """
     if len(splits) != (3 if val is None else 2):
         raise ArgumentError('splits', f'{len(splits)} with val={val}', 'three, or two and a number')
@@ -60,11 +52,7 @@ def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 
 
 
 def append_positions(data: Data) -> Data:
-    r"""Appends the positions of the nodes to their features.
-
-    Args:
-        data (torch_geometric.data.Data): A graph with :obj:`pos`.
-    """
+    r"""Appends the positions of the nodes to their features."""
     data.x = data.pos if data.x is None else torch.cat([data.x.view(data.num_nodes, -1), data.pos.to(data.x.dtype)], dim=1)
     return data
 
@@ -132,12 +120,6 @@ SPLIT_BY_SHARES = ('PyG-Amazon', 'PyG-TUDataset')
 
 
 def load_pyg_dataset(format: str, name: str, dataset_dir: str) -> InMemoryDataset | None:
-    r"""Loads a dataset of :obj:`PYG_DATASETS`, or returns :obj:`None` for other formats, as GraphGym's loaders do.
-
-    Args:
-        format (str): The format.
-        name (str): The name of the dataset.
-        dataset_dir (str): The folder for files.
-    """
+    r"""Loads a dataset of :obj:`PYG_DATASETS`, or returns :obj:`None` for other formats, as GraphGym's loaders do."""
     load = PYG_DATASETS.get(format)
     return None if load is None else load(f'{dataset_dir}/{format.removeprefix("PyG-")}', name)

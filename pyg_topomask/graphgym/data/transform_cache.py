@@ -43,11 +43,8 @@ LEAVES_NODES: tuple[type[BaseTransform], ...] = (
 
 
 def leaves_nodes(transform: BaseTransform) -> bool:
-    r"""Returns whether a transform is known to ignore splits of the nodes, and to neither remove nor reorder nodes. It can then
-    be applied without the masks of the split.
-
-    Args:
-        transform (torch_geometric.transforms.BaseTransform): The transform, or a composition.
+    r"""Returns whether a transform, or a composition, is known to ignore splits of the nodes, and to neither remove nor reorder
+    nodes. It can then be applied without the masks of the split.
     """
     return all(type(step) in LEAVES_NODES for step in steps_of(transform))
 
@@ -58,10 +55,6 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
     Its name is a hash of the graphs, of the transforms with all arguments, of the versions of this package and of PyG, of the
     code of user-defined transforms, and of :obj:`cfg.seed` if transforms that are not of this package may draw random numbers.
     Transforms that cannot be hashed, such as lambda functions, have no file, and cause a warning.
-
-    Args:
-        dataset (torch_geometric.data.InMemoryDataset): The dataset, before it is transformed.
-        transform (torch_geometric.transforms.BaseTransform): The transform.
     """
     folder = Path(dataset.processed_dir)
     if not folder.is_dir():
@@ -103,11 +96,8 @@ def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
     r"""Returns a collated dataset from a file, or creates it and writes the file. The file stores no classes, so graphs of
     subclasses of :class:`~torch_geometric.data.Data` are created each time.
 
-    The states of random number generators do not change, so that a run does not depend on the existence of the file.
-
-    Args:
-        path (Path, optional): The file, from :func:`cache_file`; :obj:`None` creates the dataset and writes nothing.
-        make (callable): Returns the data and its slices.
+    The states of random number generators do not change, so that a run does not depend on the existence of the file. Without a
+    path, nothing is read or written.
     """
     stored = None if path is None else _read(path)
     if stored is not None:

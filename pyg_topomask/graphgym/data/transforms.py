@@ -76,30 +76,13 @@ def reads_walks() -> bool:
     return bool(names & {*ATTENTIONS, *MASKS} - WITHOUT_WALKS)
 
 
-def _options_of_attention(name: str, transform: type[BaseTransform]) -> dict[str, Any]:
-    r"""The options of the transform's attention, so that a YAML needs them only once."""
-    if name == 'AddSVDEncoding':
-        return {'rank': cfg.topomask.svd.rank}
-    if name not in PREPARES_FOR:
-        return {}
-    known = inspect.signature(transform).parameters
-    return {key: value for key, value in walks_of(name)[1].items() if key in known}
-
-
 def build_transforms(entries: list[Any]) -> list[BaseTransform]:
     r"""Builds the transforms that :obj:`cfg.topomask.transforms` describes.
 
-    Args:
-        entries (list): Names of transforms of this package or of PyG, or dictionaries with one entry,
-            ``{name: {argument: value}}``. Missing arguments of :obj:`AddGraphRandomFeatures` come from the options of the
-            configured attention if it uses walks, of the first :obj:`GRF` with options in its composed mask, or of
-            :obj:`topomask.GRF`.
-
-    Raises:
-        ValueError: If an entry has the wrong form, a transform is unknown, or an argument does not fit.
+    An entry is the name of a transform of this package or of PyG, or ``{name: {argument: value}}``. Missing arguments of
+    :obj:`AddGraphRandomFeatures` come from the options of the configured attention if it uses walks, of the first :obj:`GRF`
+    with options in its composed mask, or of :obj:`topomask.GRF`.
     """
-    ours = {name: getattr(topomask_transforms, name) for name in topomask_transforms.__all__}
-    theirs = {name: getattr(pyg_transforms, name) for name in pyg_transforms.__all__}
     transforms = []
     for entry in entries:
         if isinstance(entry, Mapping) and len(entry) == 1:
@@ -108,38 +91,47 @@ def build_transforms(entries: list[Any]) -> list[BaseTransform]:
             name, arguments = entry, None
         if not isinstance(name, str) or not isinstance(arguments, (Mapping, NoneType)):
             raise ArgumentError('topomask.transforms', repr(entry), 'names and {name: {argument: value}}')
-        # One list of transforms serves all words.
-        counts_visits = name == 'AddGraphRandomFeatures' and configured_attention() == 'RWGNK'
-        transform = lookup('topomask.transforms', 'AddRandomWalkKernel' if counts_visits else name, ours, theirs)
-        given = {**_options_of_attention(name, transform), **(arguments or {})}
-        if name in PREPARES_FOR and decoded(given).get('num_walks', 1) is None:
-            raise ArgumentError(
-                'topomask.transforms',
-                f'{name} with num_walks None of {walks_of(name)[0]}, which asks for the expectation that needs no walks',
-                'no such transform, or num_walks from 1',
-            )
-        attention = None if arguments or name not in PREPARES_FOR else walks_of(name)[0]
-        if attention in ATTENTIONS and attention != 'Masked':  # the options are those of the attention
-            with named_options(f'topomask.{attention}'):
-                transforms.append(transform(**given))
-        else:
-            where = 'topomask.transforms' if attention is None else 'topomask.mask'
-            transforms.append(construct(f'{where}.{name}', transform, given))
-        if name in PREPARES_FOR:
-            _warn_of_contradictions(name, arguments or {})
+        transforms.append(_build_transform(name, dict(arguments or {})))
     return transforms
 
 
-def _warn_of_contradictions(transform: str, arguments: Mapping[str, Any]) -> None:
+def _build_transform(name: str, arguments: dict[str, Any]) -> BaseTransform:
+    ours = {key: getattr(topomask_transforms, key) for key in topomask_transforms.__all__}
+    theirs = {key: getattr(pyg_transforms, key) for key in pyg_transforms.__all__}
+    # One list of transforms serves all words.
+    counts_visits = name == 'AddGraphRandomFeatures' and configured_attention() == 'RWGNK'
+    transform = lookup('topomask.transforms', 'AddRandomWalkKernel' if counts_visits else name, ours, theirs)
+    if name not in PREPARES_FOR:
+        rank = {'rank': cfg.topomask.svd.rank} if name == 'AddSVDEncoding' else {}
+        return construct(f'topomask.transforms.{name}', transform, {**rank, **arguments})
+    # The options of the attention, so that a YAML needs them only once.
+    attention, options = walks_of(name)
+    known = inspect.signature(transform).parameters
+    given = {**{key: value for key, value in options.items() if key in known}, **arguments}
+    if decoded(given).get('num_walks', 1) is None:
+        raise ArgumentError(
+            'topomask.transforms',
+            f'{name} with num_walks None of {attention}, which asks for the expectation that needs no walks',
+            'no such transform, or num_walks from 1',
+        )
+    if arguments or attention == 'Masked':
+        where = 'topomask.transforms' if arguments else 'topomask.mask'
+        built = construct(f'{where}.{name}', transform, given)
+    else:
+        with named_options(f'topomask.{attention}'):
+            built = transform(**given)
+    if attention == configured_attention():
+        _warn_of_contradictions(name, arguments, attention, options)
+    return built
+
+
+def _warn_of_contradictions(name: str, arguments: dict[str, Any], attention: str, options: dict[str, Any]) -> None:
     r"""Warns about options of the configured attention that differ from those of the stored walks."""
-    attention, options = walks_of(transform)
-    if attention != configured_attention():
-        return
     before = attention_options(attention)
     for key, value in decoded(arguments).items():
         # Options of a composed mask are present only if they were given.
         if key in options and value != options[key] != before.get(key, value):
-            warn(f'topomask.transforms, for {transform}: got {key} {value!r}, where {attention} has {options[key]!r}')
+            warn(f'topomask.transforms, for {name}: got {key} {value!r}, where {attention} has {options[key]!r}')
 
 
 def take(dataset: InMemoryDataset, keys: Iterable[str]) -> dict[str, tuple[Any, Any]]:
@@ -166,10 +158,6 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     r"""Applies a transform once to every graph and stores the result in the dataset, and in a file if the dataset has a folder
     of processed files, see :func:`~pyg_topomask.graphgym.data.transform_cache.cache_file`. All splits of the nodes
     share one file if the transforms do not change the nodes.
-
-    Args:
-        dataset (torch_geometric.data.InMemoryDataset): The dataset, changed in place.
-        transform (torch_geometric.transforms.BaseTransform): The transform.
     """
     if not isinstance(dataset, InMemoryDataset):
         raise ArgumentError('topomask.transforms', f'a dataset of type {type(dataset).__name__}', 'datasets held in memory')

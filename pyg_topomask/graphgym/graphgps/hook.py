@@ -31,22 +31,25 @@ from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook, MultiLayerHook, SingleLayerHook
 from pyg_topomask.graphgym.names.svd_encoder import register_svd_encoders
 
-
-def _declare_with_sparse(declare: Callable[[CfgNode], None], node: CfgNode) -> None:
-    r"""GraphGPS's function that declares :obj:`gt`, followed by :obj:`gt.sparse` with our defaults if it is missing."""
-    declare(node)
-    declare_sparse(node)
+#: Where a layer class of GraphGPS or of a fork is replaced: the module, the name of the class in it, and the hook.
+_HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
+    ('graphgps.network.gps_model', 'GPSLayer', GPSLayerHook),
+    ('graphgps.network.multi_model', 'MultiLayer', MultiLayerHook),
+    ('graphgps.network.multi_model', 'SingleLayer', SingleLayerHook),
+)
 
 
 def declare_sparse(node: CfgNode) -> None:
-    r"""Declares the options :obj:`gt.sparse` if they are missing.
-
-    Args:
-        node (yacs.config.CfgNode): The configuration, which has a group :obj:`gt`.
-    """
+    r"""Declares the options :obj:`gt.sparse` with our defaults, in a configuration that has :obj:`gt` and lacks them."""
     prefix = 'gt.sparse.'
     options = {key.removeprefix(prefix): value for key, value in GRAPHGPS_SCHEMA['cfg_gt'].items() if key.startswith(prefix)}
     node.gt.setdefault('sparse', CfgNode(options))
+
+
+def _declare_with_sparse(declare: Callable[[CfgNode], None], node: CfgNode) -> None:
+    r"""GraphGPS's function that declares :obj:`gt`, followed by :obj:`gt.sparse`."""
+    declare(node)
+    declare_sparse(node)
 
 
 def _mean_squared_error(true: Tensor, predicted: Tensor, squared: bool = True) -> float:
@@ -57,20 +60,10 @@ def _mean_squared_error(true: Tensor, predicted: Tensor, squared: bool = True) -
     return float(error(true, predicted))
 
 
-#: Modules of GraphGPS and its forks, the replaced class in each, and its hook.
-_HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
-    ('graphgps.network.gps_model', 'GPSLayer', GPSLayerHook),
-    ('graphgps.network.multi_model', 'MultiLayer', MultiLayerHook),
-    ('graphgps.network.multi_model', 'SingleLayer', SingleLayerHook),
-)
-
-
 def hook_graphgps(node: CfgNode | None = None) -> None:
     r"""Adds the attentions of this package to the imported models of GraphGPS, registers :obj:`X+SVDSE` for its node encoders
-    :obj:`X`, and allows loading its stored graphs. It may be called repeatedly.
-
-    Args:
-        node (yacs.config.CfgNode, optional): The configuration of a running :obj:`set_cfg`. (default: :obj:`None`)
+    :obj:`X`, and allows loading its stored graphs. It may be called repeatedly, also with the configuration of a running
+    :obj:`set_cfg`.
     """
     torch.serialization.add_safe_globals([DataEdgeAttr, DataTensorAttr, GlobalStorage])
     for module_name, name, hook in _HOOKS:

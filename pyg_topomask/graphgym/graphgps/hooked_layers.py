@@ -21,9 +21,7 @@ from pyg_topomask.graphs.graph import Graph
 
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
-    r"""Returns coefficients of pairs (source, target) in the format of GraphGPS's logs, :obj:`[num_graphs, heads, N_max,
-    N_max]`.
-    """
+    r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""
     position, size = graph.segments.position, graph.segments.largest
     source, target = pairs
     dense = alpha.new_zeros(graph.num_graphs, size, size, alpha.size(1))
@@ -33,14 +31,8 @@ def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
 
 class GlobalAttention(Module):
     r"""An attention of this package that is called with a batch, like the layers of GraphGPS, with the options of
-    :obj:`cfg.topomask.<name>`. The layers of a forward pass share the prepared masks of the batch.
-
-    Args:
-        name (str): The attention, a key of :obj:`ATTENTIONS`.
-        channels (int): Size of each node's features.
-        heads (int): Number of heads.
-        dropout (float): Dropout probability in the attention. (default: :obj:`0.0`)
-        log_weights (bool): Keep the coefficients of the last call in :obj:`weights`. (default: :obj:`False`)
+    :obj:`cfg.topomask.<name>`. The layers of a forward pass share the prepared masks of the batch. With :obj:`log_weights`, the
+    coefficients of the last call are in :obj:`weights`.
 
     Raises:
         NotImplementedError: If :obj:`log_weights` is set for an attention that does not compute coefficients.
@@ -118,14 +110,6 @@ class GPSLayerHook(Module):
     r"""The hook for GraphGPS's :obj:`GPSLayer`. Local layers, norms, dropout and the feed-forward block are those of GraphGPS.
     Its attentions do not change. If a fork has an attention with the same name as one of this package, the attention of the
     fork is used.
-
-    Args:
-        dim_h (int): Size of each node's features.
-        local_gnn_type (str): The part of :obj:`gt.layer_type` before the '+'.
-        global_model_type (str): The part after it.
-        num_heads (int): Number of heads.
-        *args (optional): The other arguments of :obj:`GPSLayer`.
-        **kwargs (optional): The other arguments of :obj:`GPSLayer`.
     """
 
     attn_dropout: float
@@ -191,14 +175,7 @@ def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: floa
 
 
 class MultiLayerHook(Module):
-    r"""The hook for the :obj:`MultiLayer` of Exphormer's repository, which sums any number of models.
-
-    Args:
-        dim_h (int): Size of each node's features.
-        model_types (list): The parts of :obj:`gt.layer_type`.
-        num_heads (int): Number of heads.
-        **kwargs (optional): The other arguments of :obj:`MultiLayer`.
-    """
+    r"""The hook for the :obj:`MultiLayer` of Exphormer's repository, which sums any number of models."""
 
     attn_dropout: float
     models: ModuleList
@@ -214,14 +191,7 @@ class MultiLayerHook(Module):
 
 
 class SingleLayerHook(Module):
-    r"""The hook for the :obj:`SingleLayer` of Exphormer's repository, one model and an activation.
-
-    Args:
-        dim_h (int): Size of each node's features.
-        model_type (str): :obj:`gt.layer_type`.
-        num_heads (int): Number of heads.
-        **kwargs (optional): The other arguments of :obj:`SingleLayer`.
-    """
+    r"""The hook for the :obj:`SingleLayer` of Exphormer's repository, one model and an activation."""
 
     attn_dropout: float
     model: Module

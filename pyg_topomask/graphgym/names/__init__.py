@@ -1,1 +1,21 @@
-r"""The objects behind the names in a YAML: attentions, masks, layers, encoders and networks."""
+r"""The words of the YAML, each kind in one table:
+
+==================================== ============================================ =======================================
+option                               words                                        table
+==================================== ============================================ =======================================
+``gt.layer_type``, after the ``+``   ``GRF``, ``Linear``, ``Transformer``, ...    ``ATTENTIONS``, ``ATTN_TYPES`` (attentions)
+``gt.layer_type``, before the ``+``  ``GINE``, ``GCN``, ...                       ``LOCAL_LAYERS`` (layers)
+``gnn.layer_type``                   ``grf_attention``, ...                       registered in layers
+``topomask.mask``                    ``GRF``, ``SinDegree``, ``sum``, ...         ``MASKS``, ``COMPOSITIONS`` (masks)
+``topomask.<attention>.<option>``    the keyword arguments of the attention       ``attention_options`` (attentions)
+``model.type``                       ``TopoGPSModel``                             registered in networks
+``model.type``                       ``GKAT``, ``ViViT``, ...                     ``MODELS`` (models)
+``gnn.head``                         ``san_graph``, ``inductive_node``            ``HEADS`` (networks)
+``dataset.node_encoder_name``        ``LinearNode``, ``SVDSE``, ``X+SVDSE``, ...  ``NODE_ENCODERS`` (encoders, svd_encoder)
+``dataset.edge_encoder_name``        ``LinearEdgeAttr``, ``DummyEdge``, ...       ``EDGE_ENCODERS`` (encoders)
+``model.loss_fun``                   ``weighted_cross_entropy``                   registered in objectives
+``custom_metrics``                   ``macro_f1``, ``mean_iou``, ...              registered in objectives
+==================================== ============================================ =======================================
+
+The words of data sets are in :mod:`pyg_topomask.apps.datasets`, and ``PYG_DATASETS`` in ``data``.
+"""

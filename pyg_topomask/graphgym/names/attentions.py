@@ -15,7 +15,12 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, configured_tree
 
 
-def _under(mask: type[masks.Mask]) -> Callable[..., nn.MaskedLinearAttention]:
+def composed_mask(heads: int = 1, mask: str | None = None) -> masks.Mask:
+    r"""Linear attention with the composed mask of topomask.mask, or else of the option mask, a line of YAML."""
+    return build_mask(configured_tree(mask), heads)
+
+
+def _under(mask: Callable[..., masks.Mask]) -> Callable[..., nn.MaskedLinearAttention]:
     r"""Returns a function that builds linear attention with a mask, with the arguments of both."""
 
     def build(
@@ -30,19 +35,6 @@ def _under(mask: type[masks.Mask]) -> Callable[..., nn.MaskedLinearAttention]:
     build.__dict__['__signature__'] = inspect.Signature(arguments)
     build.__doc__ = mask.__doc__
     return build
-
-
-def masked_attention(
-    channels: int,
-    heads: int = 1,
-    dropout: float = 0.0,
-    feature_map: str = 'relu',
-    route: str = 'auto',
-    mask: str | None = None,
-) -> nn.MaskedLinearAttention:
-    r"""Linear attention with the composed mask of topomask.mask, or else of the option mask, a line of YAML."""
-    composed = build_mask(configured_tree(mask), heads)
-    return nn.MaskedLinearAttention(channels, heads, mask=composed, feature_map=feature_map, dropout=dropout, route=route)
 
 
 def expander_attention(
@@ -95,7 +87,7 @@ ATTENTIONS: dict[str, Callable[..., Module]] = {
     'Adjacency': _under(masks.AdjacencyMask),
     'LowRank': _under(masks.LowRankMask),
     'Linear': _under(masks.PackingMask),
-    'Masked': masked_attention,
+    'Masked': _under(composed_mask),
 }
 
 
@@ -156,18 +148,12 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
 
 
 def attention_options(name: str) -> dict[str, Any]:
-    r"""Returns the options of an attention with their defaults, from its signature.
-
-    Args:
-        name (str): A key of :obj:`ATTENTIONS`.
-    """
+    r"""Returns the options of an attention with their defaults, from its signature."""
     parameters = inspect.signature(ATTENTIONS[name]).parameters
     return {
         key: parameter.default
         for key, parameter in parameters.items()
-        if key not in _NOT_OPTIONS
-        and parameter.default is not parameter.empty
-        and isinstance(parameter.default, (bool, int, float, str, type(None)))
+        if key not in _NOT_OPTIONS and isinstance(parameter.default, bool | int | float | str | None)
     }
 
 
@@ -184,13 +170,7 @@ _TYPES: dict[str, tuple[type, ...]] = {
 
 
 def option_types(name: str, option: str) -> tuple[type, ...]:
-    r"""Returns the accepted types of an option of an attention, from the annotation of its argument; none if it is not an
-    option.
-
-    Args:
-        name (str): The attention.
-        option (str): The option.
-    """
+    r"""Returns the accepted types of an option of an attention, from the annotation of its argument, or none for others."""
     if name not in ATTENTIONS or option not in attention_options(name):
         return ()
     return tuple(dict.fromkeys(accepted for kind in _kinds(name, option) for accepted in _TYPES.get(kind, ())))
@@ -203,16 +183,7 @@ def _kinds(name: str, option: str) -> list[str]:
 
 
 def option_value(name: str, option: str, value: Any) -> Any:
-    r"""Converts the value of an option for the attention: a list becomes a tensor if the attention accepts tensors.
-
-    Args:
-        name (str): The attention.
-        option (str): The option.
-        value (Any): Its value in the configuration.
-
-    Raises:
-        ValueError: If the list is none of numbers.
-    """
+    r"""Converts the value of an option for the attention: a list becomes a tensor if the attention accepts tensors."""
     if not isinstance(value, (list, tuple)) or 'Tensor' not in _kinds(name, option):
         return value
     try:

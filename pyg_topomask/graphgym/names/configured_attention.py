@@ -5,12 +5,10 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Mapping, Sequence
-from functools import reduce
 from typing import Any
 
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
-from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES, option_value
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
@@ -21,14 +19,8 @@ GPS_MODELS = ('TopoGPSModel', 'GPSModel', 'MultiModel', 'SingleModel')
 
 
 def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) -> Module:
-    r"""Builds the attention :obj:`name` with the options of :obj:`cfg.topomask.<name>`.
-
-    Args:
-        name (str): A key of :obj:`ATTENTIONS`.
-        channels (int): Size of each node's features.
-        heads (int): Number of heads.
-        dropout (float, optional): Dropout probability of the attention coefficients if the attention computes them, or else
-            of its output. (default: :obj:`0.0`)
+    r"""Builds the attention :obj:`name` with the options :obj:`cfg.topomask.<name>`. The dropout applies to the coefficients
+    if the attention computes them, or else to its output.
     """
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
@@ -38,14 +30,13 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
 
 
 def configured_options(name: str) -> dict[str, Any]:
-    r"""Returns the options of an attention in the configuration by their paths, as plain values.
-
-    Args:
-        name (str): A key of :obj:`ATTENTIONS`.
-    """
-    groups = [f'topomask.{name}', *{'Masked': ['topomask.mask'], 'SparseAttention': ['gt.sparse']}.get(name, [])]
-    nodes = {group: reduce(CfgNode.__getitem__, group.split('.'), cfg) for group in groups}
-    return {f'{group}.{key}': _plain(value) for group, node in nodes.items() for key, value in node.items()}
+    r"""Returns the options of an attention in the configuration by their paths, as plain values."""
+    groups = {f'topomask.{name}': cfg.topomask[name]}
+    if name == 'Masked':
+        groups['topomask.mask'] = cfg.topomask.mask
+    if name == 'SparseAttention':
+        groups['gt.sparse'] = cfg.gt.sparse
+    return {f'{path}.{key}': _plain(value) for path, group in groups.items() for key, value in group.items()}
 
 
 def _plain(value: Any) -> Any:
@@ -78,9 +69,8 @@ def layer_option() -> tuple[str, str]:
 
 
 def configured_attention() -> str:
-    r"""Returns the name of the attention in the layers of the configured model: the part after the '+' in
-    :obj:`gt.layer_type`, the name in the layer :obj:`<name>_attention` for :obj:`model.type: gnn`, or :obj:`"None"` for other
-    layers and models."""
+    r"""Returns the name of the attention in the layers of the configured model, or :obj:`"None"` for layers and models that are
+    not from this package."""
     option, value = layer_option()
     if option == 'gt.layer_type':
         return value.rpartition('+')[2]
@@ -95,23 +85,14 @@ def named_attentions() -> set[str]:
 
 
 def channels_per_head(channels: int, heads: int) -> int:
-    r"""Returns the channels per head, and checks that the heads divide the channels.
-
-    Args:
-        channels (int): Size of each node's features.
-        heads (int): Number of heads.
-    """
+    r"""Returns the channels per head, and checks that the heads divide the channels."""
     with named_options('gt', **_options_of_model()):
         check_heads(heads, channels)
     return channels // heads
 
 
 def build_configured_attention() -> Module | None:
-    r"""Returns the attention in the layers of the configured model, or :obj:`None` if it is not from this package.
-
-    Raises:
-        ValueError: If the name is unknown, or an option out of its range.
-    """
+    r"""Returns the attention in the layers of the configured model, or :obj:`None` if it is not from this package."""
     option, _ = layer_option()
     if option == 'model.type':
         return None
@@ -123,17 +104,7 @@ def build_configured_attention() -> Module | None:
 
 
 def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -> dict[str, Any]:
-    r"""Returns the keyword arguments of :class:`~pyg_topomask.nn.TopoGPSConv` for the attention :obj:`name`.
-
-    Args:
-        name (str): A key of :obj:`ATTENTIONS` or :obj:`ATTN_TYPES`.
-        channels (int): Size of each node's features.
-        heads (int): Number of heads.
-        dropout (float): Dropout probability in the attention.
-
-    Raises:
-        ValueError: If the name is unknown, or the heads do not divide the channels.
-    """
+    r"""Returns the arguments of :class:`~pyg_topomask.nn.TopoGPSConv` for an attention with dropout."""
     check_attention(name)
     if name in ATTENTIONS:
         return {'attn_type': None, 'attn': build_attention(name, channels, heads, dropout)}

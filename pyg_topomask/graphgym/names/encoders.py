@@ -1,8 +1,7 @@
-r"""Encoders of node and edge features."""
+r"""Encoders of node and edge features, which GraphGym builds with the number of encoded channels."""
 
 from __future__ import annotations
 
-import torch
 from torch import Tensor
 from torch.nn import Embedding, Linear, Module, ModuleList
 from torch_geometric.data import Data
@@ -17,11 +16,7 @@ from pyg_topomask.utils.checks import check_whole
 
 
 class LinearNodeEncoder(Module):
-    r"""A linear map of the node features.
-
-    Args:
-        emb_dim (int): Size of the encoded features.
-    """
+    r"""A linear map of the node features."""
 
     def __init__(self, emb_dim: int) -> None:
         super().__init__()
@@ -33,11 +28,7 @@ class LinearNodeEncoder(Module):
 
 
 class LinearEdgeEncoder(Module):
-    r"""A linear map of the edge features, whose size is inferred from the data.
-
-    Args:
-        emb_dim (int): Size of the encoded features.
-    """
+    r"""A linear map of the edge features, whose size is inferred from the data."""
 
     def __init__(self, emb_dim: int) -> None:
         super().__init__()
@@ -72,31 +63,19 @@ class _TypeDictEncoder(Module):
 
 
 class TypeDictNodeEncoder(_TypeDictEncoder):
-    r"""One embedding for each of :obj:`dataset.node_encoder_num_types` integer node types.
-
-    Args:
-        emb_dim (int): Size of the encoded features.
-    """
+    r"""One embedding for each of :obj:`dataset.node_encoder_num_types` integer node types."""
 
     attribute, option = 'x', 'node_encoder_num_types'
 
 
 class TypeDictEdgeEncoder(_TypeDictEncoder):
-    r"""One embedding for each of :obj:`dataset.edge_encoder_num_types` integer edge types.
-
-    Args:
-        emb_dim (int): Size of the encoded features.
-    """
+    r"""One embedding for each of :obj:`dataset.edge_encoder_num_types` integer edge types."""
 
     attribute, option = 'edge_attr', 'edge_encoder_num_types'
 
 
 class DummyEdgeEncoder(Module):
-    r"""One learned vector for all edges, for layers that need edge features on data without them.
-
-    Args:
-        emb_dim (int): Size of the encoded features.
-    """
+    r"""One learned vector for all edges, for layers that need edge features on data without them."""
 
     def __init__(self, emb_dim: int) -> None:
         super().__init__()
@@ -121,9 +100,6 @@ class _Kinds(Module):
 class SmilesNodeEncoder(Module):
     r"""The sum of one embedding for each of the nine atom features of :func:`torch_geometric.utils.from_smiles`, and of a
     linear map of additional columns, such as encodings appended by transforms.
-
-    Args:
-        emb_dim (int): Size of the encoded features.
     """
 
     def __init__(self, emb_dim: int) -> None:
@@ -141,11 +117,7 @@ class SmilesNodeEncoder(Module):
 
 
 class SmilesEdgeEncoder(Module):
-    r"""The sum of one embedding for each of the three bond features of :func:`torch_geometric.utils.from_smiles`.
-
-    Args:
-        emb_dim (int): Size of the encoded features.
-    """
+    r"""The sum of one embedding for each of the three bond features of :func:`torch_geometric.utils.from_smiles`."""
 
     def __init__(self, emb_dim: int) -> None:
         super().__init__()
@@ -171,12 +143,13 @@ register.node_encoder_dict.setdefault('SmilesNode', SmilesNodeEncoder)
 register.edge_encoder_dict.setdefault('SmilesEdge', SmilesEdgeEncoder)
 
 
-class FeatureEncoder(torch.nn.Module):
-    r"""Encodes node and edge features to :obj:`cfg.gnn.dim_inner` channels, as configured in :obj:`cfg.dataset`.
+def node_encoder(name: str, emb_dim: int) -> Module:
+    r"""Builds the node encoder that a word of :obj:`dataset.node_encoder_name` names."""
+    return lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)(emb_dim)
 
-    Args:
-        dim_in (int): Size of the raw node features.
-    """
+
+class FeatureEncoder(Module):
+    r"""Encodes node and edge features to :obj:`cfg.gnn.dim_inner` channels, as configured in :obj:`cfg.dataset`."""
 
     def __init__(self, dim_in: int) -> None:
         super().__init__()
@@ -184,16 +157,13 @@ class FeatureEncoder(torch.nn.Module):
         norm_config = new_layer_config(dim, -1, -1, has_act=False, has_bias=False, cfg=cfg)
         self.dim_out = dim_in
         if cfg.dataset.node_encoder:
-            name = cfg.dataset.node_encoder_name
-            encoder = lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)
-            self.node_encoder = encoder(dim)
+            self.node_encoder = node_encoder(cfg.dataset.node_encoder_name, dim)
             self.dim_out = dim
             if cfg.dataset.node_encoder_bn:
                 self.node_encoder_bn = BatchNorm1dNode(norm_config)
         if cfg.dataset.edge_encoder:
             name = cfg.dataset.edge_encoder_name
-            encoder = lookup('dataset.edge_encoder_name', name, register.edge_encoder_dict, EDGE_ENCODERS)
-            self.edge_encoder = encoder(dim)
+            self.edge_encoder = lookup('dataset.edge_encoder_name', name, register.edge_encoder_dict, EDGE_ENCODERS)(dim)
             if cfg.dataset.edge_encoder_bn:
                 self.edge_encoder_bn = BatchNorm1dEdge(norm_config)
 

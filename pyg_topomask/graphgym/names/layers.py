@@ -37,15 +37,9 @@ from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
 @dataclass(frozen=True)
 class LocalLayer:
-    r"""How to build a PyG convolution in a GPS layer, and how it uses edge features.
-
-    Args:
-        conv (type): The convolution.
-        build (callable): Called as ``build(channels, heads, act, edge_dim)``, where :obj:`act` returns an activation and
-            :obj:`edge_dim` is :obj:`None` for graphs without encoded edge features.
-        edge_attr (str, optional): Whether the convolution ignores, uses or requires edge features.
-            (default: :obj:`"ignores"`)
-        edge_weight (bool, optional): Whether the convolution uses edge weights. (default: :obj:`False`)
+    r"""A PyG convolution in a GPS layer, built by ``build(channels, heads, act, edge_dim)``, where :obj:`act` returns an
+    activation and :obj:`edge_dim` is :obj:`None` for graphs without encoded edge features. It ignores, uses or demands edge
+    features, and it may use edge weights.
     """
 
     conv: type[MessagePassing]
@@ -54,13 +48,7 @@ class LocalLayer:
     edge_weight: bool = False
 
     def edge_kwargs(self, data: Data, channels: int, weight: Tensor | None = None) -> dict[str, Tensor]:
-        r"""Returns the edge features and weights to call the convolution with, checked against its needs.
-
-        Args:
-            data (torch_geometric.data.Data): The graphs, with encoded features.
-            channels (int): Size of each node's features.
-            weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
-        """
+        r"""Returns the edge features and weights, :obj:`[E]`, for the convolution, checked against its needs."""
         if self.edge_weight:
             return {} if weight is None else {'edge_weight': weight}
         if self.edge_attr == 'ignores' or (self.edge_attr == 'uses' and not cfg.dataset.edge_encoder):
@@ -115,23 +103,14 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
 
 
 def local_layer(name: str) -> LocalLayer | None:
-    r"""Returns the entry :obj:`name` of :obj:`LOCAL_LAYERS`.
-
-    Args:
-        name (str): The name before the '+' of :obj:`gt.layer_type`.
-    """
+    r"""Returns the entry :obj:`name` of :obj:`LOCAL_LAYERS`."""
     return lookup("gt.layer_type, before '+'", name, LOCAL_LAYERS)
 
 
 class AttentionLayer(Module):
     r"""An attention as a GraphGym layer, with :obj:`cfg.gnn.att_heads` heads and the options of
-    :obj:`cfg.topomask.<name>`. It is registered as :obj:`grf_attention`, :obj:`linear_attention` and so on.
-    The layers of a forward pass share the prepared masks of the batch, such as random walks.
-
-    Args:
-        name (str): The attention.
-        layer_config (LayerConfig): GraphGym's configuration of the layer.
-        **kwargs (optional): Not used. GraphGym passes them to every layer.
+    :obj:`cfg.topomask.<name>`. It is registered as :obj:`grf_attention`, :obj:`linear_attention` and so on. The layers of a
+    forward pass share the prepared masks of the batch, such as random walks.
     """
 
     def __init__(self, name: str, layer_config: LayerConfig, **kwargs: Any) -> None:

@@ -15,18 +15,10 @@ T = TypeVar('T')
 
 
 def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
-    r"""Returns the entry :obj:`name` of the first table that has it.
+    r"""Returns the entry :obj:`name` of the first table that has it, or raises an error that names the option.
 
     GraphGym's registry comes first, and the table of this package second. Entries of GraphGPS and of the user take precedence,
     and this package does not register names of GraphGPS.
-
-    Args:
-        option (str): The option that names it, for the error message.
-        name (str): The name.
-        *tables (dict): The tables, in order of precedence.
-
-    Raises:
-        ValueError: If no table has it.
     """
     for table in tables:
         if name in table:
@@ -37,9 +29,6 @@ def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
 
 def decoded(value: Any) -> Any:
     r"""Decodes a value as yacs does, also inside lists and dictionaries, because PyYAML reads :obj:`1e-1` as a string.
-
-    Args:
-        value (Any): The value.
 
     Example:
         >>> decoded({'p_halt': '1e-1', 'shape': ['8', 8], 'sampler': 'iid'})
@@ -53,29 +42,28 @@ def decoded(value: Any) -> Any:
 
 
 def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> T:
-    r"""Calls a class or function with the arguments of a YAML.
+    r"""Calls a class or function with the arguments of a YAML, and with :obj:`fixed` ones that the YAML cannot give.
 
     Args:
         where (str): The option that sets them, for the error message.
         build (callable): A class, or a function.
         given (dict, optional): The arguments by their names; :obj:`None` for none.
-        **fixed (optional): Arguments that the YAML cannot give.
 
     Raises:
         ValueError: If an argument is unknown, missing, or has an invalid type or value.
     """
     signature = inspect.signature(build)
-    known = [name for name in signature.parameters if name not in fixed]
     arguments = decoded({} if given is None else given)
+    described = f'{arguments!r} for {build.__name__}'
     try:
         signature.bind(**arguments, **fixed)
     except TypeError as error:
-        raise ArgumentError(where, f'{arguments!r} for {build.__name__}', f'the arguments {known}', str(error)) from error
+        known = [name for name in signature.parameters if name not in fixed]
+        raise ArgumentError(where, described, f'the arguments {known}', str(error)) from error
     try:
         return build(**arguments, **fixed)
     except TypeError as error:
-        accepted = 'values of the types that its arguments have'
-        raise ArgumentError(where, f'{arguments!r} for {build.__name__}', accepted, str(error)) from error
+        raise ArgumentError(where, described, 'values of the types that its arguments have', str(error)) from error
     except ArgumentError as error:
         raise error.under(where) from error
     except ValueError as error:
@@ -84,12 +72,7 @@ def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> 
 
 @contextmanager
 def named_options(group: str, **paths: str) -> Iterator[None]:
-    r"""Renames the argument of an error to the option of a YAML.
-
-    Args:
-        group (str): The group of the options, such as :obj:`"topomask.GRF"`.
-        **paths (str): Options outside the group, by their arguments.
-    """
+    r"""Renames the argument of an error to the option of a YAML: to its path, if one is given, or else to one of the group."""
     try:
         yield
     except ArgumentError as error:

@@ -62,49 +62,47 @@ def build_mask(tree: Any, heads: int) -> Mask:
         )
     """
     if tree is None or tree == {}:
-        raise ArgumentError(
-            'topomask.mask',
-            'nothing',
-            f'the names {", ".join(MASKS)}, and trees of them with one entry, such as {{sum: [GRF, SinDegree]}}',
-        )
+        known = f'the names {", ".join(MASKS)}, and trees of them with one entry, such as {{sum: [GRF, SinDegree]}}'
+        raise _error('nothing', known)
     if isinstance(tree, str):
         tree = {tree: {}}
     if not isinstance(tree, Mapping) or len(tree) != 1:
-        raise ArgumentError('topomask.mask', repr(tree), 'names and trees with one entry, such as {sum: [...]}')
+        raise _error(repr(tree), 'names and trees with one entry, such as {sum: [...]}')
     ((kind, content),) = tree.items()
-    if kind in ('sum', 'hadamard', 'heads'):
-        if not isinstance(content, list) or len(content) < 2:
-            raise ArgumentError('topomask.mask', f'{kind} of {content!r}', 'lists of two or more trees')
-        if kind == 'heads':
-            if heads % len(content) != 0:
-                raise ArgumentError('topomask.mask', f'{len(content)} masks for {heads} heads', f'divisors of {heads}')
-            return MultiHeadMask(*(build_mask(subtree, heads // len(content)) for subtree in content))
-        masks = [build_mask(subtree, heads) for subtree in content]
-        try:
-            composed: Mask = reduce(add if kind == 'sum' else mul, masks)
-        except ArgumentError as error:
-            raise error.renamed('topomask.mask') from error
-        return composed
     if kind == 'transpose':
         return build_mask(content, heads).T
     if kind == 'scale':
         scale = decoded(content[0]) if isinstance(content, list) and len(content) == 2 else None
         if not is_number(scale) or not math.isfinite(scale):
-            raise ArgumentError('topomask.mask', f'scale of {content!r}', 'a list of a number and a tree')
+            raise _error(f'scale of {content!r}', 'a list of a number and a tree')
         return build_mask(content[1], heads) * scale
+    if kind in ('sum', 'hadamard', 'heads'):
+        if not isinstance(content, list) or len(content) < 2:
+            raise _error(f'{kind} of {content!r}', 'lists of two or more trees')
+        share = heads // len(content) if kind == 'heads' else heads
+        if kind == 'heads' and share * len(content) != heads:
+            raise _error(f'{len(content)} masks for {heads} heads', f'divisors of {heads}')
+        masks = [build_mask(subtree, share) for subtree in content]
+        if kind == 'heads':
+            return MultiHeadMask(*masks)
+        try:
+            composed: Mask = reduce(add if kind == 'sum' else mul, masks)
+        except ArgumentError as error:
+            raise error.renamed('topomask.mask') from error
+        return composed
     if kind not in MASKS:
-        raise ArgumentError('topomask.mask', repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}')
+        raise _error(repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}')
     if isinstance(content, Mapping) and 'heads' in content:
         raise ArgumentError(f'topomask.mask.{kind}', 'heads', 'its other arguments', 'the heads are gt.n_heads')
     return construct(f'topomask.mask.{kind}', MASKS[kind], content, heads=heads)
 
 
+def _error(given: str, accepted: str) -> ArgumentError:
+    return ArgumentError('topomask.mask', given, accepted)
+
+
 def first_options(tree: Any, name: str) -> dict[str, Any]:
     r"""Returns the options of the first mask with a given name and with options in a tree, depth first, or no options.
-
-    Args:
-        tree (Any): The description, as :func:`build_mask` takes it.
-        name (str): The name.
 
     Example:
         >>> first_options({'sum': ['GRF', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, 'GRF')
@@ -117,24 +115,12 @@ def first_options(tree: Any, name: str) -> dict[str, Any]:
 
 
 def configured_tree(mask: str | None) -> Any:
-    r"""Returns the description of the mask of the attention :obj:`Masked`: its option :obj:`mask`, or else
-    :obj:`cfg.topomask.mask`.
-
-    Args:
-        mask (str, optional): The option, a line of YAML.
-    """
+    r"""Returns the tree of the attention :obj:`Masked`: its option :obj:`mask`, a line of YAML, or :obj:`topomask.mask`."""
     return cfg.topomask.mask if mask is None else read_tree(mask)
 
 
 def read_tree(text: str) -> Any:
-    r"""Reads the description of a mask, as :func:`build_mask` takes it, from a line of YAML.
-
-    Args:
-        text (str): The line, such as :obj:`"{sum: [GRF, SinDegree]}"`.
-
-    Raises:
-        ValueError: If it is not valid YAML.
-    """
+    r"""Reads the description of a mask from a line of YAML, such as :obj:`"{sum: [GRF, SinDegree]}"`."""
     return _read_yaml('topomask.mask', text, 'trees in YAML, such as {sum: [GRF, SinDegree]}')
 
 
@@ -151,13 +137,7 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
     and :obj:`topomask.model` to the syntax of yacs.
 
     yacs cannot replace the group :obj:`topomask.mask`, so the mask becomes the option :obj:`topomask.Masked.mask`. The
-    transforms become a Python list, and :obj:`null` becomes :obj:`None`.
-
-    Args:
-        words (list): The command line, including keys and values.
-
-    Raises:
-        ValueError: If one of them is not valid YAML.
+    transforms become a Python list, and :obj:`null` becomes :obj:`None`. A value that is not valid YAML raises an error.
 
     Example:
         >>> yaml_overrides(['topomask.transforms', '[AddForest, {AddRandomWalkPE: {walk_length: 4}}]'])

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import torch
 from torch import Tensor
 from torch.nn import Module
 from torch_geometric.data import Data
@@ -51,29 +50,20 @@ def _images(batch: Data, height: int, width: int) -> Tensor:
     r"""Returns the features of graphs of pixels, row by row, as images of shape :obj:`[B, channels, height, width]`."""
     sizes = batch.ptr.diff()
     wrong = sizes[sizes != height * width]
-    if wrong.numel() > 0:
-        raise ArgumentError(
-            'topomask.model.image_size',
-            f'{[height, width]} for a graph of {int(wrong[0])} nodes',
-            'the height and the width of the grid that every graph is, one node for each pixel, row by row',
-        )
     shapes = batch.grid_shape.unique(dim=0).tolist() if 'grid_shape' in batch else []
+    if wrong.numel() > 0:
+        given = f'a graph of {int(wrong[0])} nodes'
+        accepted = 'the height and the width of the grid that every graph is, one node for each pixel, row by row'
+        raise ArgumentError('topomask.model.image_size', f'{[height, width]} for {given}', accepted)
     if any(shape != [height, width] for shape in shapes):
-        raise ArgumentError(
-            'topomask.model.image_size',
-            f'{[height, width]} for grids of the shapes {shapes}',
-            'the height and the width of every grid',
-        )
+        given = f'{[height, width]} for grids of the shapes {shapes}'
+        raise ArgumentError('topomask.model.image_size', given, 'the height and the width of every grid')
     return batch.x.view(sizes.numel(), height, width, -1).permute(0, 3, 1, 2)
 
 
 class ImageModel(Module):
     r"""A :class:`~pyg_topomask.nn.models.TopologicalViT` on graphs of pixels. The features of a pixel are the channels of the
     image. Edges are ignored, because masks use the grid of patches.
-
-    Args:
-        dim_in (int): Size of the raw node features.
-        dim_out (int): Size of the prediction.
     """
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
@@ -85,12 +75,7 @@ class ImageModel(Module):
 
 
 class VideoModel(Module):
-    r"""A :class:`~pyg_topomask.nn.models.ViViT` on graphs of pixels with the concatenated features of all frames.
-
-    Args:
-        dim_in (int): Size of the raw node features.
-        dim_out (int): Size of the prediction.
-    """
+    r"""A :class:`~pyg_topomask.nn.models.ViViT` on graphs of pixels with the concatenated features of all frames."""
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
@@ -107,10 +92,6 @@ class VideoModel(Module):
 class ParticleModel(Module):
     r"""An :class:`~pyg_topomask.nn.models.Interlacer` on graphs of particles in the format of
     :class:`~pyg_topomask.apps.datasets.ClothRollouts`. It predicts the positions :obj:`target` step by step.
-
-    Args:
-        dim_in (int): Size of the constant features.
-        dim_out (int): Not used; GraphGym passes it to every network.
     """
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
@@ -127,12 +108,7 @@ class ParticleModel(Module):
 
 
 class GKATModel(Module):
-    r"""A :class:`~pyg_topomask.nn.models.GKAT`, with :obj:`readout: null` for tasks on nodes, after the node encoder, if any.
-
-    Args:
-        dim_in (int): Size of the raw node features.
-        dim_out (int): Size of the prediction.
-    """
+    r"""A :class:`~pyg_topomask.nn.models.GKAT`, with :obj:`readout: null` for tasks on nodes, after any node encoder."""
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
@@ -153,8 +129,8 @@ class GKATModel(Module):
         return (out[batch[mask]], batch.y[batch[mask]]) if mask in batch else (out, batch.y)
 
 
-#: Networks by the value of :obj:`model.type`.
-MODELS: dict[str, type[torch.nn.Module]] = {
+#: Networks by the value of :obj:`model.type`, built with the sizes of the raw node features and of the prediction.
+MODELS: dict[str, type[Module]] = {
     'TopologicalViT': ImageModel,
     'ViViT': VideoModel,
     'Interlacer': ParticleModel,

@@ -20,12 +20,7 @@ from pyg_topomask.nn import TopoGPSConv
 
 
 class PyramidGraphHead(Module):
-    r"""Pools the nodes of each graph and predicts with an MLP that halves the width twice.
-
-    Args:
-        dim_in (int): Size of each node's features.
-        dim_out (int): Size of the prediction.
-    """
+    r"""Pools the nodes of each graph and predicts with an MLP that halves the width twice."""
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
@@ -41,17 +36,12 @@ class PyramidGraphHead(Module):
 
 
 class InductiveNodeHead(Module):
-    r"""Predicts for every node of a graph, if all nodes of a graph belong to the same split.
-
-    Args:
-        dim_in (int): Size of each node's features.
-        dim_out (int): Size of the prediction.
-    """
+    r"""Predicts for every node of a graph, if all nodes of a graph belong to the same split."""
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
-        layers = cfg.gnn.layers_post_mp
-        self.mlp = MLP(new_layer_config(dim_in, dim_out, layers, has_act=False, has_bias=True, cfg=cfg))
+        config = new_layer_config(dim_in, dim_out, cfg.gnn.layers_post_mp, has_act=False, has_bias=True, cfg=cfg)
+        self.mlp = MLP(config)
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.mlp(batch)
@@ -63,12 +53,7 @@ HEADS: dict[str, type[Module]] = {'san_graph': PyramidGraphHead, 'inductive_node
 
 
 def build_head(dim_in: int, dim_out: int) -> Module:
-    r"""Builds the head :obj:`cfg.gnn.head`.
-
-    Args:
-        dim_in (int): Size of each node's features.
-        dim_out (int): Size of the prediction.
-    """
+    r"""Builds the head :obj:`cfg.gnn.head`."""
     # GraphGym replaces 'default' when it loads a file. A configuration created in Python may still contain it.
     name = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
     return lookup('gnn.head', name, register.head_dict, HEADS)(dim_in=dim_in, dim_out=dim_out)
@@ -101,10 +86,6 @@ class TopoGPSModel(Module):
     local layer and the attention, and :obj:`gt.n_heads`, :obj:`gt.dim_hidden`, :obj:`gt.dropout`, :obj:`gt.attn_dropout`,
     :obj:`gt.layer_norm`, :obj:`gt.batch_norm` and :obj:`gnn.*` have the same meaning. The layers share the prepared masks of a
     batch, such as random walks.
-
-    Args:
-        dim_in (int): Size of the raw node features.
-        dim_out (int): Size of the prediction.
     """
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
@@ -154,8 +135,7 @@ class TopoGPSModel(Module):
             if isinstance(x, tuple):
                 x, conv_kwargs['edge_attr'] = x
         batch.x = x
-        prediction, label = self.post_mp(batch)
-        return prediction, label
+        return self.post_mp(batch)
 
 
 register.network_dict.setdefault('TopoGPSModel', TopoGPSModel)

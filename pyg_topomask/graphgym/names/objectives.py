@@ -15,11 +15,8 @@ from pyg_topomask.errors import ArgumentError
 
 def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
     r"""GraphGPS's weighted cross-entropy, for :obj:`model.loss_fun: weighted_cross_entropy`: a class with :math:`n_c` of
-    :math:`n` labels in the batch has the weight :math:`1 - n_c / n`.
-
-    Args:
-        pred (torch.Tensor): The scores of the classes, :obj:`[n, classes]`, or of the second of two classes, :obj:`[n]`.
-        true (torch.Tensor): The labels, :obj:`[n]`.
+    :math:`n` labels in the batch has the weight :math:`1 - n_c / n`. Scores are :obj:`[n, classes]`, or :obj:`[n]` of the
+    second of two classes, and labels are :obj:`[n]`.
     """
     if cfg.model.loss_fun != 'weighted_cross_entropy':
         return None
@@ -66,14 +63,7 @@ def mean_iou(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
 
 def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
     r"""The average precision, averaged over the tasks with both labels, for :obj:`custom_metrics: [average_precision]`.
-
-    Args:
-        true (list of torch.Tensor): The labels 0 and 1, :obj:`[n]` or :obj:`[n, tasks]`.
-        pred (list of torch.Tensor): The scores, with the same shapes.
-        task_type (str): Not used.
-
-    Raises:
-        ValueError: If the numbers of scores and labels differ, as with several classes.
+    Scores and the labels 0 and 1 are :obj:`[n]` or :obj:`[n, tasks]`.
     """
     from sklearn.metrics import average_precision_score
 
@@ -90,8 +80,6 @@ def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) ->
     return float(sum(values) / len(values)) if values else float('nan')
 
 
-_METRICS: dict[str, Any] = {'macro_f1': macro_f1, 'mean_iou': mean_iou, 'average_precision': average_precision}
-
 register.loss_dict.setdefault('topomask_weighted_cross_entropy', weighted_cross_entropy)
-for _name, _metric in _METRICS.items():
-    register.metric_dict.setdefault(_name, _metric)
+for _metric in (macro_f1, mean_iou, average_precision):
+    register.metric_dict.setdefault(_metric.__name__, _metric)

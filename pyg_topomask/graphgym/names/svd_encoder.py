@@ -13,8 +13,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
-from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS, node_encoder
 from pyg_topomask.utils.checks import check_whole
 
 #: The options :obj:`cfg.topomask.svd`. GraphGPS's own statistics code would reject options at :obj:`cfg.posenc_SVDSE`.
@@ -31,10 +30,7 @@ class SVDNodeEncoder(Module):
       are arbitrary, from `"Global Self-Attention as a Replacement for Graph Convolution" <https://arxiv.org/abs/2108.03348>`_;
     * :obj:`bipartite`: the graphs are bipartite, so the encodings have :obj:`rank` channels instead of twice as many.
 
-    Args:
-        dim_emb (int): Size of the encoded features.
-        expand_x (bool): Map the node features to the remaining channels first. Otherwise, they must already have this size.
-            (default: :obj:`True`)
+    With :obj:`expand_x`, the node features are mapped to the remaining channels first. Otherwise, they already have this size.
     """
 
     def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
@@ -58,19 +54,17 @@ class SVDNodeEncoder(Module):
         return batch
 
     def _encoding(self, batch: Data) -> Tensor:
-        encoding = getattr(batch, 'svd_encoding', None)
+        encoding = batch.get('svd_encoding')
         size = self.num_sides * self.rank
-        if not isinstance(encoding, Tensor) or encoding.size(-1) != size:
-            got = 'data without a tensor svd_encoding'
-            if isinstance(encoding, Tensor):
-                got = f'svd_encoding of {encoding.size(-1)} channels'
-            raise ArgumentError(
-                'SVDSE',
-                got,
-                f'svd_encoding of {size} channels: list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; '
-                'rank and bipartite stand in topomask.svd',
-            )
-        return encoding
+        if isinstance(encoding, Tensor) and encoding.size(-1) == size:
+            return encoding
+        is_tensor = isinstance(encoding, Tensor)
+        raise ArgumentError(
+            'SVDSE',
+            f'svd_encoding of {encoding.size(-1)} channels' if is_tensor else 'data without a tensor svd_encoding',
+            f'svd_encoding of {size} channels: list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; '
+            'rank and bipartite stand in topomask.svd',
+        )
 
     def _signs(self, batch: Data, encoding: Tensor) -> Tensor:
         r"""Draws one sign for each graph and each pair of singular vectors."""
@@ -82,18 +76,12 @@ class SVDNodeEncoder(Module):
 
 
 class ComposedSVDEncoder(Module):
-    r"""A node encoder followed by :class:`SVDNodeEncoder`. The first one fills the remaining channels.
-
-    Args:
-        name (str): The first encoder, looked up when this encoder is built.
-        dim_emb (int): Size of the encoded features.
-    """
+    r"""A node encoder, looked up when it is built, for the first channels, and :class:`SVDNodeEncoder` for the others."""
 
     def __init__(self, name: str, dim_emb: int) -> None:
         super().__init__()
         second = SVDNodeEncoder(dim_emb, expand_x=False)
-        first = lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)
-        self.encoder1 = first(dim_emb - second.lin_svd.out_features)
+        self.encoder1 = node_encoder(name, dim_emb - second.lin_svd.out_features)
         self.encoder2 = second
 
     def forward(self, batch: Data) -> Data:

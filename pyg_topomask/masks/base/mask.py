@@ -3,8 +3,8 @@ r"""The base class of masks, and the algebra of masks."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable
-from functools import partial, wraps
+from collections.abc import Callable, Hashable, Sequence
+from functools import singledispatch, wraps
 from typing import Any, cast
 
 import torch
@@ -14,10 +14,10 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.operators.base import Arithmetic, MaskOperator, check_scale
+from pyg_topomask.operators.base import Arithmetic, Heads, MaskOperator, check_scale
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
-from pyg_topomask.utils.checks import as_numbers, check_generator, check_size
-from pyg_topomask.utils.functorch import is_exporting, outside_transforms
+from pyg_topomask.utils.checks import as_numbers, check_size
+from pyg_topomask.utils.functorch import is_exporting
 
 
 def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
@@ -85,6 +85,11 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         r"""Applies the parameters to a prepared state."""
 
     @property
+    def parts(self) -> Sequence[Mask]:
+        r"""The masks that this one is composed of. Each has its own state."""
+        return ()
+
+    @property
     def fresh(self) -> bool:
         r"""Whether every call prepares a new state, for example new walks."""
         return False
@@ -100,46 +105,18 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
 
         Args:
             graph (Graph or torch_geometric.data.Data): The graphs.
-            generator (torch.Generator, optional): The source of random numbers, see :meth:`prepared`. (default: :obj:`None`)
+            generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
+                is not shared. (default: :obj:`None`)
         """
         graph = Graph.of(graph)
         with torch.autocast(device_type=graph.device.type, enabled=False):
             try:
-                return bound(self, graph, self.prepared(graph, generator))
+                return bound(self, graph, graph.state(self, generator))
             except RuntimeError as error:
                 if not is_exporting():
                     raise
                 accepted = 'masks that torch.export traces, or a Graph that was used before, for which the program is then made'
                 raise ArgumentError('mask', f'{type(self).__name__} on a new graph', accepted) from error
-
-    def prepared(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
-        r"""Returns the state that :obj:`graph` holds for masks with equal :meth:`settings`, or prepares it. The graph does
-        not hold states that gradients flow through.
-
-        Args:
-            graph (Graph): The graphs.
-            generator (torch.Generator, optional): The source of random numbers; if given, the mask prepares a new state
-                that is not shared. (default: :obj:`None`)
-        """
-        check_generator(generator)
-        if self.fresh and generator is None:
-            graph.forward_pass.enter(self)
-        return self._state(graph, generator)
-
-    def held_by(self, graph: Graph) -> bool:
-        r"""Returns whether the graph holds the state of this mask, so that nothing is left to prepare."""
-        return not self.fresh and graph.holds(self.settings())
-
-    @outside_transforms
-    def _state(self, graph: Graph, generator: torch.Generator | None) -> Any:
-        learned = graph.edge_weight is not None and graph.edge_weight.requires_grad
-        # A state may outlive the call. A state created in inference mode could not be used for training later.
-        with torch.inference_mode(False):
-            if generator is not None or learned:
-                return graph.prepare_mask(self, generator)
-            if self.fresh:
-                return graph.forward_pass.state(self.settings(), partial(graph.prepare_mask, self))
-            return graph.prepared(self.settings(), partial(graph.prepare_mask, self))
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -168,6 +145,12 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         return ''.join(f', {name}={value!r}' for name, value in changed.items())
 
 
+@singledispatch
+def bind_on(graph: Graph, mask: Mask, state: Any) -> MaskOperator:
+    r"""Binds a mask to a state. Graphs of several processes bind it otherwise."""
+    return mask.bind(graph, state)
+
+
 def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
     r"""Binds a mask, and checks that the result is an operator. An operator of one head is repeated for all heads of the mask.
 
@@ -179,7 +162,7 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
     Raises:
         ValueError: If :meth:`Mask.bind` does not return an operator, or one with another number of heads.
     """
-    operator = graph.bind_mask(mask, state)
+    operator = bind_on(graph, mask, state)
     if not isinstance(operator, MaskOperator):
         raise ArgumentError(
             f'{type(mask).__name__}.bind',
@@ -213,35 +196,30 @@ class ComposedMask(Mask):
         return forms.pop() if len(forms) == 1 else None if None in forms else 'product'
 
     @property
-    def _masks(self) -> list[Mask]:
+    def parts(self) -> Sequence[Mask]:
         return cast('list[Mask]', list(self.masks))
 
     @property
     def fresh(self) -> bool:
-        return any(mask.fresh for mask in self._masks)
+        return any(mask.fresh for mask in self.parts)
 
     @property
     def flow(self) -> str | None:
         r"""The common direction of attention along edges, or :obj:`None` if the directions of the masks differ."""
-        flows = {flow for mask in self._masks if (flow := getattr(mask, 'flow', None)) is not None}
+        flows = {flow for mask in self.parts if (flow := getattr(mask, 'flow', None)) is not None}
         return flows.pop() if len(flows) == 1 else None
 
     def settings(self) -> Hashable:
-        return (type(self), *(mask.settings() for mask in self._masks))
+        return (type(self), *(mask.settings() for mask in self.parts))
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> list[Any]:
-        return [mask._state(graph, generator) for mask in self._masks]
-
-    _state = prepare  # the graph keeps the state of each mask, not the list
-
-    def held_by(self, graph: Graph) -> bool:
-        return all(mask.held_by(graph) for mask in self._masks)
+        return [mask.prepare(graph, generator) for mask in self.parts]
 
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
-        return [bound(mask, graph, prepared) for mask, prepared in zip(self._masks, state, strict=True)]
+        return [bound(mask, graph, prepared) for mask, prepared in zip(self.parts, state, strict=True)]
 
     def reset_parameters(self) -> None:
-        for mask in self._masks:
+        for mask in self.parts:
             mask.reset_parameters()
 
 
@@ -288,7 +266,7 @@ class HadamardMask(ComposedMask):
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         product, *rest = self._bound(graph, state)
         for operator in rest:
-            low_rank = product.low_rank is not None or operator.low_rank is not None
+            low_rank = product.is_low_rank or operator.is_low_rank
             product = product * operator if low_rank else sparse_product(product, operator)
         return product
 
@@ -323,7 +301,7 @@ class MultiHeadMask(ComposedMask):
         self.form = self._form(masks)
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
-        return MaskOperator.side_by_side(*self._bound(graph, state))
+        return Heads(tuple(self._bound(graph, state)))
 
 
 class TransposedMask(ComposedMask):

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows
-from pyg_topomask.operators.capabilities import MAX_ENTRIES, Entries, SparseEntries
+from pyg_topomask.operators.entries import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.walks.features import WalkFeatures
 
 # Entries that cost as much as one multiplication of a product with the series, with 16 features and channels.
@@ -24,28 +24,25 @@ _MOST = 2**24
 def power_entries(
     graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor, cost: int
 ) -> SparseEntries | None:
-    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k`. If an estimate says
-    that the powers have few entries, they are listed once per graph, and the coefficients of each head combine them. Otherwise,
-    they are listed on demand.
+    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`. If an
+    estimate says that the powers have few entries, they are listed once per graph, and the coefficients of each head combine
+    them. Otherwise, they are listed on demand. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if
+    torch.compile traces the call and the powers are not listed yet.
 
     Args:
         graph (Graph): The graphs, which keep the list.
         settings (Hashable): The settings that :math:`\mathbf{W}` depends on.
         pattern (SparsePattern): The positions of the entries of :math:`\mathbf{W}`.
         value (torch.Tensor): The entries, :obj:`[nnz]`.
-        coefficients (torch.Tensor): :math:`\alpha`, :obj:`[H, K + 1]`.
+        coefficients (torch.Tensor): :math:`\alpha`.
         cost (int): Multiplications of a product with the series.
-
-    Returns:
-        SparseEntries, optional: :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if torch.compile traces the
-        call and the powers are not listed yet.
     """
     order = coefficients.size(1) - 1
     key = ('powers', settings, order)
-    if value.requires_grad or (torch.compiler.is_compiling() and not graph.holds(key)):
+    if value.requires_grad or (torch.compiler.is_compiling() and not graph.has_cached(key)):
         return None
-    powers = partial(graph.prepared, key, partial(_listed, pattern, value.detach(), order))
-    count = graph.prepared(('count', *key), partial(count_within, pattern, order))
+    powers = partial(graph.cached, key, partial(_listed, pattern, value.detach(), order))
+    count = graph.cached(('count', *key), partial(count_within, pattern, order))
     # If most pairs have an entry, combining the powers is faster than listing the entries.
     fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
     if fits and count <= _WORTH * cost:

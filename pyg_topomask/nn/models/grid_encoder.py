@@ -175,7 +175,7 @@ class GridAttention(torch.nn.Module):
             return out.view_as(v)
         mask = self.mask(graph(1))
         q, k = (features.unflatten(0, (images, nodes)) for features in (q, k))
-        if dense or images == 0 or mask.product.cost >= nodes**2:
+        if dense or images == 0 or mask.cost >= nodes**2:
             return dense_linear_attention(q, k, v, mask)
         return torch.stack([masked_linear_attention(*image, mask) for image in zip(q, k, v, strict=True)])
 

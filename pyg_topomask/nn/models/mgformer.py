@@ -133,7 +133,7 @@ class MGFormer(torch.nn.Module):
         if graph.num_nodes != self.num_users + self.num_items:
             raise ArgumentError('graph', f'{graph.num_nodes} nodes', f'{self.num_users} users and then {self.num_items} items')
         if not torch.compiler.is_compiling():
-            graph.prepared(('interactions', self.num_users), partial(_check_interactions, graph, self.num_users))
+            graph.cached(('interactions', self.num_users), partial(_check_interactions, graph, self.num_users))
         if nodes is not None:
             check_nodes(graph.num_nodes, nodes=nodes)
         x: Tensor = self.embedding
@@ -197,7 +197,7 @@ class _KernelAttention(torch.nn.Module):
     def forward(self, x: Tensor, graph: Graph, nodes: Tensor | None = None) -> Tensor:
         mask = self.mask(graph)
         # With other masks, some rows cost as much as all rows.
-        low_rank = mask.low_rank is not None and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
+        low_rank = mask.is_low_rank and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
         rows = nodes if low_rank else None
         queries = x if rows is None else x.index_select(0, rows)
         q, k, v = (projected.unflatten(1, (self.heads, -1)) for projected in (self.lin_q(queries), self.lin_k(x), x))

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import SegmentGroup, Segments, groups_of_constants
-from pyg_topomask.operators.structures import replaced, structure_from_key
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
 from pyg_topomask.ops.routes.plain import all_pairs, attend_at
@@ -31,9 +30,9 @@ def _pairs(x: Tensor, y: Tensor) -> Tensor:
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-    q, k, v, tensors, constants, structure, heads = inputs
-    mask, groups = structure_from_key(structure), groups_of_constants(constants, q.size(0))
-    rows, packed = mask.apply(tensors, _units(groups, q.size(0), heads, q)), torch.cat([q, k, with_ones(v)], dim=-1)
+    q, k, v, _, constants, _, heads = inputs
+    mask, groups = inputs.mask(), groups_of_constants(constants, q.size(0))
+    rows, packed = mask.apply(_units(groups, q.size(0), heads, q)), torch.cat([q, k, with_ones(v)], dim=-1)
     total = packed.new_empty(q.size(0) + 1, q.size(1), v.size(2) + 1)
     for group in groups:
         query, key, value = group.take(packed).split([q.size(2), q.size(2), v.size(2) + 1], dim=-1)
@@ -41,7 +40,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
         group.put(total, weight @ value)
     total = total[:-1]
     # Where rounding leaves something of entries that are zero, their own sizes do not tell.
-    magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
+    magnitude = (q.abs() * mask.magnitude(k.abs())).sum(-1)
     inverse = inverse_weight(total[..., -1], magnitude)
     return total[..., :-1] * inverse.unsqueeze(-1), inverse
 
@@ -49,12 +48,12 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    q, k, v, tensors, constants, structure, heads = inputs
-    mask, groups = structure_from_key(structure), groups_of_constants(constants, q.size(0))
+    q, k, v, tensors, constants, _, heads = inputs
+    groups = groups_of_constants(constants, q.size(0))
     units = _units(groups, q.size(0), heads, q)
 
     def rows_of(*learned: Tensor) -> Tensor:
-        return mask.apply(replaced(tensors, learnable, learned), units)
+        return inputs.mask(learnable, learned).apply(units)
 
     forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), tuple)
     rows, pull = forward
@@ -83,10 +82,10 @@ def _backward(
 
 
 def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    q, _, _, tensors, constants, structure, heads = inputs
+    q, _, _, _, constants, _, heads = inputs
     pattern, position = all_pairs(Segments.from_ptr(constants[0], q.size(0)))
     units = _units(groups_of_constants(constants, q.size(0)), q.size(0), heads, q)
-    rows = structure_from_key(structure).apply(tensors, units)
+    rows = inputs.mask().apply(units)
     return attend_at(pattern, rows[pattern.row.long(), :, position].t(), inputs, inverse)
 
 

@@ -9,8 +9,8 @@ import torch
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.capabilities import Blocks
-from pyg_topomask.operators.sparse_matmul import SparseStructure
+from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.sparse import Sparse
 
 ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
 
@@ -63,9 +63,9 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     _check(mask, route, tracing)
     if route != 'auto':
         return route
-    sums = 'features' if mask.low_rank is None else 'low_rank'
+    sums = 'low_rank' if mask.is_low_rank else 'features'
     if isinstance(segments.num_nodes, torch.SymInt):  # an exported program, for graphs of any size
-        return 'edges' if isinstance(mask.product.structure, SparseStructure) else sums
+        return 'edges' if isinstance(mask.formed(), Sparse) else sums
     if sums == 'low_rank' and not segments.several:
         return sums
     products, pair = num_features * (num_channels + 1), num_features + num_channels + 1
@@ -77,22 +77,23 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     return 'blocks' if not tracing and _forming_blocks_pays(mask, products, pair) else sums
 
 
-def prepared_blocks(mask: MaskOperator) -> Blocks | None:
+def prepared_blocks(mask: MaskOperator) -> PreparedBlocks | None:
     r"""Returns the prepared blocks of a mask, if they are few, on a CPU; under torch.compile, if an earlier call made them."""
-    if mask.blocks is None or mask.blocks.coefficients.device.type != 'cpu':
+    blocks, segments = mask.blocks, mask.segments
+    if blocks is None or blocks.coefficients.device.type != 'cpu':
         return None
     if torch.compiler.is_compiling():
-        return mask.blocks if mask.blocks.cache else None
+        return blocks if blocks.cache else None
     # While they are prepared, graphs may be padded to the largest one.
-    prepared, padded = mask.blocks.count * mask.segments.num_pairs, mask.segments.num_nodes * mask.segments.largest
-    return mask.blocks if max(prepared, padded // 2) <= _MOST_PREPARED else None
+    prepared, padded = blocks.count * segments.num_pairs, segments.num_nodes * segments.largest
+    return blocks if max(prepared, padded // 2) <= _MOST_PREPARED else None
 
 
 def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
     offered = {'features', 'blocks'}
     if mask.entries is not None:
         offered.add('edges')
-    if mask.low_rank is not None:
+    if mask.is_low_rank:
         offered.add('low_rank')
     if route not in ROUTES or (route != 'auto' and route not in offered):
         raise ArgumentError('route', f'{route!r} for this mask', sorted({'auto', *offered}))
@@ -107,15 +108,15 @@ def _is_compiled(mask: MaskOperator) -> bool:
 
 def _of_features(mask: MaskOperator, products: int) -> float:
     r"""Multiplications per head of the features route, for products of a feature and a channel."""
-    cost = mask.product.cost
-    if _is_compiled(mask) and mask.product.structure.has_machine_code():
-        return (_COMPILED * cost + _SPREAD * mask.segments.num_nodes) * products
-    return cost * products
+    if _is_compiled(mask) and mask.has_machine_code():
+        return (_COMPILED * mask.cost + _SPREAD * mask.segments.num_nodes) * products
+    return mask.cost * products
 
 
 def _of_entries(mask: MaskOperator, pair: int) -> float:
     r"""What the edges route takes, in multiplications of the features route, if it is available."""
-    nnz = None if mask.entries is None else mask.entries.max_nnz
+    entries = mask.entries
+    nnz = None if entries is None else entries.max_nnz
     if nnz is None or nnz * mask.heads > _MOST_ENTRIES:
         return math.inf
     return nnz * pair / (_SPARSE_COMPILED if _is_compiled(mask) else _SPARSE)
@@ -140,7 +141,7 @@ def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int) -> bool:
     segments, numbers = mask.segments, mask.segments.num_nodes * mask.heads
     if numbers * segments.largest > max(_FEW_IN_BLOCKS, numbers * pair):
         return False
-    if mask.low_rank is not None:
+    if mask.is_low_rank:
         return segments.num_pairs * pair < _SUMS * segments.num_nodes * products
-    formed = mask.product.cost * segments.largest + segments.num_pairs * pair
+    formed = mask.cost * segments.largest + segments.num_pairs * pair
     return formed < _of_features(mask, products) + _OUTER * segments.num_nodes * products

@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.operators.structures import replaced, structure_from_key
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.routes.plain import outputs_of_sums
@@ -40,20 +39,20 @@ def outer(k: Tensor, values: Tensor) -> Tensor:
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-    q, k, v, tensors, constants, structure, _ = inputs
-    mask, values = structure_from_key(structure), with_ones(v)
+    q, k, v, _, constants, *_ = inputs
+    mask, values = inputs.mask(), with_ones(v)
     if mask.has_machine_code() and uses_numba(q.device):
-        total, denominator = mask.attend(tensors, q, k, v), (q * mask.apply(tensors, k)).sum(-1)
-        factors = mask.factors(tensors)
-        positive = factors is not None and known_positive(q, k, *factors)
-        magnitude = denominator if positive else (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
+        total, denominator = mask.attend(q, k, v), (q * mask.apply(k)).sum(-1)
+        signs = mask.signs()
+        positive = signs is not None and known_positive(q, k, *signs)
+        magnitude = denominator if positive else (q.abs() * mask.magnitude(k.abs())).sum(-1)
         inverse = inverse_weight(denominator, magnitude)
         return total.mul_(inverse.unsqueeze(-1)), inverse
     total = torch.zeros_like(values)
     for features in _slices(k, values, constants):
-        product = mask.apply(tensors, outer(k[..., features], values)).unflatten(2, (-1, values.size(-1)))
+        product = mask.apply(outer(k[..., features], values)).unflatten(2, (-1, values.size(-1)))
         total += torch.einsum('nhs,nhsd->nhd', q[..., features], product)
-    magnitude = (q.abs() * mask.magnitude(tensors, k.abs())).sum(-1)
+    magnitude = (q.abs() * mask.magnitude(k.abs())).sum(-1)
     inverse = inverse_weight(total[..., -1], magnitude)
     return total[..., :-1] * inverse.unsqueeze(-1), inverse
 
@@ -61,17 +60,17 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    q, k, v, tensors, constants, structure, _ = inputs
-    mask, values = structure_from_key(structure), with_ones(v)
+    q, k, v, tensors, constants, *_ = inputs
+    mask, values = inputs.mask(), with_ones(v)
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
 
     def apply(x: Tensor, *learned: Tensor) -> Tensor:
-        return mask.apply(replaced(tensors, learnable, learned), x)
+        return inputs.mask(learnable, learned).apply(x)
 
     if mask.has_machine_code(learnable) and uses_numba(q.device):
         of_sizes: Any = torch.func.vjp(apply, k, *(tensors[index] for index in learnable))
         size, pull = of_sizes
-        grad_q, grad_k, grad_v, *grad_tensors = mask.attend_backward(tensors, learnable, q, k, v, numerator)
+        grad_q, grad_k, grad_v, *grad_tensors = mask.attend_backward(learnable, q, k, v, numerator)
         grad_key, *grad_learned = pull(q * denominator.unsqueeze(-1))
         learned = [grad.add_(each) for grad, each in zip(grad_learned, grad_tensors, strict=True)]
         return [grad_q.addcmul_(denominator.unsqueeze(-1), size), grad_k.add_(grad_key), grad_v, *learned]
@@ -95,8 +94,8 @@ def _backward(
 
 
 def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    q, k, v, tensors, _, structure, _ = inputs
-    product = structure_from_key(structure).apply(tensors, outer(k, with_ones(v))).unflatten(2, (k.size(2), -1))
+    q, k, v, *_ = inputs
+    product = inputs.mask().apply(outer(k, with_ones(v))).unflatten(2, (k.size(2), -1))
     return outputs_of_sums(torch.einsum('nhs,nhsd->nhd', q, product), inverse)
 
 

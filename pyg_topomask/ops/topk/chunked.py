@@ -12,13 +12,8 @@ _QUERIES = 32
 
 
 def search_graph(q: Tensor, k: Tensor, memory: int, best: Tensor) -> None:
-    r"""Writes the best keys of each query, of one graph and head.
-
-    Args:
-        q (torch.Tensor): Queries, :obj:`[Q, d]`.
-        k (torch.Tensor): Keys, :obj:`[N, d]`.
-        memory (int): Bytes of scores in memory at a time.
-        best (torch.Tensor): Output for the positions of the keys, the best first, :obj:`[Q, num]`.
+    r"""Writes the best keys of each query, of one graph and head, to :obj:`best`, :obj:`[Q, num]`, the best first, given
+    queries :obj:`[Q, d]` and keys :obj:`[N, d]`. It holds so many bytes of scores at a time.
     """
     num, cells = best.size(1), max(1, memory // q.element_size())
     # A block of keys is wide enough for what is found in it to be few of its scores.

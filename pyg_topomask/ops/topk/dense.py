@@ -17,10 +17,9 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
     graph does not pad small ones.
 
     Args:
-        q (torch.Tensor): Queries, :obj:`[H, N, d]`.
-        k (torch.Tensor): Keys, :obj:`[H, N, d]`.
-        first (torch.Tensor): The first node of each graph to search, :obj:`[G]`, on the CPU.
-        count (torch.Tensor): The number of nodes of each, at least 1, :obj:`[G]`, on the CPU.
+        q, k (torch.Tensor): Queries and keys, :obj:`[H, N, d]`.
+        first, count (torch.Tensor): The first node of each graph to search, and the number of its nodes, at least 1,
+            :obj:`[G]`, on the CPU.
         memory (int): Bytes of scores in memory at a time, without Numba.
         best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """

@@ -21,10 +21,8 @@ def rank_found(
     batch. If rounding errors of the backend may have changed the result, all keys are compared.
 
     Args:
-        q (torch.Tensor): Queries, :obj:`[H, N, d]`.
-        k (torch.Tensor): Keys, :obj:`[H, N, d]`.
-        first (torch.Tensor): The first node of each node's graph, :obj:`[N]`.
-        count (torch.Tensor): The number of nodes of each node's graph, :obj:`[N]`.
+        q, k (torch.Tensor): Queries and keys, :obj:`[H, N, d]`.
+        first, count (torch.Tensor): The first node, and the number of nodes, of each node's graph, :obj:`[N]`.
         best (torch.Tensor): The nodes found, :obj:`[H, N, c]`, with -1 for none.
         num (int): The number of keys to return.
         precision (float): The relative rounding error of the backend's arithmetic.

@@ -12,14 +12,9 @@ _GROUP = 16
 
 
 def select_top(score: Tensor, num: int) -> tuple[Tensor, Tensor]:
-    r"""Returns the largest scores of each row, descending, and their positions, as :func:`torch.topk` does, in less time.
-
-    The scores are divided into groups. Each of the :obj:`num` largest scores is in one of the :obj:`num` groups with the
-    largest maxima, so only the scores of these groups are compared.
-
-    Args:
-        score (torch.Tensor): The scores, :obj:`[R, M]`.
-        num (int): The number of scores, at most :obj:`M`.
+    r"""Returns the largest scores of each row, :obj:`[R, M]`, descending, and their positions, as :func:`torch.topk` does, in
+    less time. The scores are divided into groups. Each of the :obj:`num` largest scores is in one of the :obj:`num` groups with
+    the largest maxima, so only the scores of these groups are compared.
     """
     # As many groups as there are scores in those that are left, as far as powers of two allow.
     group = min(_GROUP, 2 ** round(math.log2(max(score.size(1), 1) / num) / 2))

@@ -18,7 +18,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
-from pyg_topomask.utils.checks import INTEGERS, check_choice, check_whole
+from pyg_topomask.utils.checks import INTEGERS, check_choice, check_whole, described
 from pyg_topomask.utils.functorch import transformable, unwrapped
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
@@ -73,28 +73,20 @@ def topk_inner_product(
     The search never returns keys of another graph. Scores are at least in float32, also under autocast. No gradient flows
     through the choice. To get gradients, recompute the scores of the returned keys.
 
-    .. list-table::
-        :header-rows: 1
-
-        * - backend
-          - method
-          - requires
-        * - :obj:`"dense"`
-          - machine code with Numba, and otherwise padded batches of scores of graphs of similar size
-          -
-        * - :obj:`"chunked"`
-          - one graph at a time, in blocks of queries and keys
-          -
-        * - :obj:`"keops"`
-          - symbolic matrices (Sec. 4.2.2)
-          - :obj:`pyg_topomask[keops]` and a C++ compiler
-        * - :obj:`"faiss"`
-          - :obj:`IndexFlatIP`, in float32; results for float64 are checked and corrected
-          - :obj:`pyg_topomask[faiss]`, CPU
-        * - :obj:`"tree"`
-          - a k-d tree, with the reduction to nearest neighbors (Sec. 4.2.3); for few channels; results for float64 or with
-            extremely long keys are checked and corrected
-          - CPU
+    =================== =========================================================== ==================================
+    backend             method                                                      requires
+    =================== =========================================================== ==================================
+    :obj:`"dense"`      machine code with Numba, and otherwise padded batches of
+                        scores of graphs of similar size
+    :obj:`"chunked"`    one graph at a time, in blocks of queries and keys
+    :obj:`"keops"`      symbolic matrices (Sec. 4.2.2)                              :obj:`pyg_topomask[keops]` and a
+                                                                                    C++ compiler
+    :obj:`"faiss"`      :obj:`IndexFlatIP`, in float32; results for float64 are     :obj:`pyg_topomask[faiss]`, CPU
+                        checked and corrected
+    :obj:`"tree"`       a k-d tree, with the reduction to nearest neighbors (Sec.   CPU
+                        4.2.3); for few channels; results for float64 or with
+                        extremely long keys are checked and corrected
+    =================== =========================================================== ==================================
 
     All backends use :obj:`"dense"` for graphs of at most 1,024 nodes. On a CPU with Numba and for :obj:`num` up to 128,
     :obj:`"auto"` uses it for all graphs. Otherwise, :obj:`"auto"` depends on the size of each graph, see
@@ -141,14 +133,8 @@ def topk_inner_product(
 def choose_topk_backend(
     num_nodes: int, dim: int, device: torch.device | str = 'cpu', dtype: torch.dtype = torch.float32, num: int = 10
 ) -> str:
-    r"""Returns the backend that :obj:`backend="auto"` uses for a graph. The bounds were measured on 2 CPU cores.
-
-    Args:
-        num_nodes (int): The number of nodes of the graph.
-        dim (int): The number of channels of queries and keys.
-        device (torch.device or str): Their device. (default: :obj:`"cpu"`)
-        dtype (torch.dtype): Their data type. (default: :obj:`torch.float32`)
-        num (int): The number of keys per query. (default: :obj:`10`)
+    r"""Returns the backend that :obj:`backend="auto"` uses for a graph of so many nodes, for :obj:`num` of its keys with
+    :obj:`dim` channels. The bounds were measured on 2 CPU cores.
 
     Example:
         >>> choose_topk_backend(100, dim=16)
@@ -228,17 +214,9 @@ def _assign(count: Tensor, num: int, slots: int, backend: str, q: Tensor) -> dic
 def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int | None) -> None:
     for name, tensor in (('q', q), ('k', k)):
         if tensor.dim() != 3 or tensor.size(2) < 1 or not tensor.is_floating_point():
-            raise ArgumentError(
-                name,
-                f'shape {tuple(tensor.shape)} of {tensor.dtype}',
-                'floating point numbers of shape [N, H, d] with d from 1',
-            )
+            raise ArgumentError(name, described(tensor), 'floating point numbers of shape [N, H, d] with d from 1')
     if k.shape != q.shape or k.dtype != q.dtype or k.device != q.device:
-        raise ArgumentError(
-            'k',
-            f'shape {tuple(k.shape)} of {k.dtype} on {k.device}',
-            f'what q has, {tuple(q.shape)} of {q.dtype} on {q.device}',
-        )
+        raise ArgumentError('k', f'{described(k)} on {k.device}', f'{described(q)} on {q.device}, as q')
     check_whole(1, num=num)
     if memory is not None:
         check_whole(1, memory=memory)
@@ -252,18 +230,13 @@ def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int |
 def _checked_ptr(ptr: Tensor, q: Tensor) -> Tensor:
     r"""Returns :obj:`ptr` on the CPU."""
     if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in INTEGERS or ptr.device != q.device:
-        raise ArgumentError(
-            'ptr', f'shape {tuple(ptr.shape)} of {ptr.dtype} on {ptr.device}', f'int32 and int64 of shape [B + 1] on {q.device}'
-        )
+        raise ArgumentError('ptr', f'{described(ptr)} on {ptr.device}', f'int32 and int64 of shape [B + 1] on {q.device}')
     ptr = ptr.cpu()
     if torch.compiler.is_compiling():
         return ptr
     if int(ptr[0]) != 0 or int(ptr[-1]) != q.size(0) or bool((ptr[1:] < ptr[:-1]).any()):
-        raise ArgumentError(
-            'ptr',
-            ptr.tolist() if ptr.numel() <= 10 else f'{int(ptr[0])}, ..., {int(ptr[-1])}',
-            f'numbers in ascending order from 0 to N = {q.size(0)}',
-        )
+        given = ptr.tolist() if ptr.numel() <= 10 else f'{int(ptr[0])}, ..., {int(ptr[-1])}'
+        raise ArgumentError('ptr', given, f'numbers in ascending order from 0 to N = {q.size(0)}')
     return ptr
 
 

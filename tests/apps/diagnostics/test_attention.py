@@ -8,9 +8,9 @@ import torch
 from graphs import GRAPHS
 from torch import Tensor
 
-import pyg_topomask.apps.diagnostics.attention as diagnostics_attention
+import pyg_topomask.apps.diagnostics.attention_statistics as diagnostics_attention
 from pyg_topomask import Graph
-from pyg_topomask.apps.diagnostics.attention import (
+from pyg_topomask.apps.diagnostics.attention_statistics import (
     attention_degrees,
     cumulative_attention,
     cumulative_full_attention,

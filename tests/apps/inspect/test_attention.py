@@ -14,7 +14,7 @@ from torch_geometric.nn import global_mean_pool
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.datasets import DigitsGrid
-from pyg_topomask.apps.inspect.attention import inspect_attention, record_attention
+from pyg_topomask.apps.inspect.attention_report import inspect_attention, record_attention
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.networks import TopoGPSModel

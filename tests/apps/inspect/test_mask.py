@@ -19,7 +19,7 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.datasets import DATASETS
-from pyg_topomask.apps.inspect.mask import inspect
+from pyg_topomask.apps.inspect.mask_report import inspect
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
@@ -105,7 +105,7 @@ def test_page_without_plotly(
     for name in [name for name in sys.modules if name.split('.')[0] == 'plotly']:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, 'plotly', None)
-    monkeypatch.setattr('pyg_topomask.apps.inspect.mask._first_graphs', None)  # no data is loaded
+    monkeypatch.setattr('pyg_topomask.apps.inspect.mask_report._first_graphs', None)  # no data is loaded
     assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path), '--html', str(tmp_path / 'page.html'), *QUIET]) == 2
     assert 'extra [viz]' in capsys.readouterr().err
     assert not (tmp_path / 'page.html').exists()
@@ -229,7 +229,7 @@ def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[s
     def interrupt(*args: object, **kwargs: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('pyg_topomask.apps.inspect.mask.inspect', interrupt)
+    monkeypatch.setattr('pyg_topomask.apps.inspect.mask_report.inspect', interrupt)
     assert main(['inspect', '--cfg', str(digits)]) == 130
     assert capsys.readouterr().err == '\ninterrupted\n'
 
@@ -281,7 +281,7 @@ class Graphs(list[Data]):
 def test_weights_of_the_edges_count(tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     weight = torch.tensor([4.0, 4.0, 1.0, 1.0])
     data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), edge_weight=weight, num_nodes=3)
-    monkeypatch.setattr('pyg_topomask.apps.inspect.mask.load_dataset', lambda *arguments: Graphs([data]))
+    monkeypatch.setattr('pyg_topomask.apps.inspect.mask_report.load_dataset', lambda *arguments: Graphs([data]))
     (row,) = inspect(digits, QUIET, graphs=3, out=tmp_path)
     mask = GRFMask(num_walks=4, p_halt=0.5, max_walk_length=4)
     series = power_series(weight_matrix(data, 'sym'), 0.5 ** np.arange(5))
@@ -300,8 +300,8 @@ def test_the_first_of_the_largest_graphs_is_drawn(
         drawn.append(graph)
         raise ImportError('no figure is needed')
 
-    monkeypatch.setattr('pyg_topomask.apps.inspect.mask.load_dataset', lambda *arguments: graphs)
-    monkeypatch.setattr(f'pyg_topomask.apps.inspect.mask.plot_{"inspection" if word == "GRF" else "mask"}', draw)
+    monkeypatch.setattr('pyg_topomask.apps.inspect.mask_report.load_dataset', lambda *arguments: graphs)
+    monkeypatch.setattr(f'pyg_topomask.apps.inspect.mask_report.plot_{"inspection" if word == "GRF" else "mask"}', draw)
     page = tmp_path / 'page.html'
     options = ['gt.layer_type', f'GINE+{word}', 'topomask.transforms', '[]', *QUIET]
     inspect(digits, options, graphs=4, out=tmp_path, html=page)

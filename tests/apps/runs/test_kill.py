@@ -53,7 +53,7 @@ from pyg_topomask.__main__ import main
 from pyg_topomask.apps.datasets import digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.apps.train import module
-from pyg_topomask.apps.recommend.train import Training
+from pyg_topomask.apps.recommend.runner import Training
 
 
 def end():
@@ -157,7 +157,7 @@ def assert_nothing_unfinished(folder: Path) -> None:
 
 @pytest.mark.nightly
 def test_training(tmp_path: Path) -> None:
-    digits = Path(__file__).parents[2] / 'graphgps_configs' / 'digits.yaml'
+    digits = Path(__file__).parents[3] / 'graphgps_configs' / 'digits.yaml'
     run(MOMENTS, ['train', '--cfg', str(digits), *OPTIONS.split()], tmp_path)
     whole, killed = (tmp_path / name / digits.stem / '0' for name in ('whole', 'killed'))
     assert len(read_metrics(whole)) == 2

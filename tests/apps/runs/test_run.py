@@ -126,8 +126,7 @@ def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.Ca
     def train(config: str, epochs: int, resume: bool = False) -> list[float]:
         torch.manual_seed(0)
         run, drawn = Run(tmp_path / 'run', config, 'val_auc', length='epochs', files=['log']), torch.zeros(0)
-        checkpoint = run.load(resume)
-        run.check_length(checkpoint, epochs)
+        checkpoint = run.load(resume, epochs)
         with run.open(checkpoint):
             if checkpoint is not None:
                 drawn = checkpoint['model']

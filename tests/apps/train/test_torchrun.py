@@ -48,7 +48,7 @@ import torch
 from pyg_topomask.apps.datasets import digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.apps.runs.devices import rank
-from pyg_topomask.apps.recommend.train import train as train_recommender
+from pyg_topomask.apps.recommend.runner import train as train_recommender
 
 torch.set_num_threads(1)
 cfg_file, folder, exact, drawn = sys.argv[1:]

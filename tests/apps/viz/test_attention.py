@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_topomask.apps.diagnostics.attention import attention_degrees
-from pyg_topomask.apps.viz.attention import (
+from pyg_topomask.apps.diagnostics.attention_statistics import attention_degrees
+from pyg_topomask.apps.viz.attention_plots import (
     plot_attention_degrees,
     plot_attention_graphs,
     plot_cumulative_attention,

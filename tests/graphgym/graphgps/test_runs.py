@@ -13,7 +13,7 @@ from graphgps_layers import CHECKOUTS, STANDIN
 
 import pyg_topomask.graphgym
 from pyg_topomask.__main__ import main
-from pyg_topomask.graphgym.graphgps.launch import with_config
+from pyg_topomask.apps.launch import with_config
 from pyg_topomask.utils.configs import find_config
 
 CONFIG = """

@@ -56,7 +56,7 @@ def test_shipped_configuration_trains_and_is_reproduced(name: str, tmp_path: Pat
 def test_layers_and_factors_of_stitched_walks_have_separate_walks() -> None:
     mask = '{GRF: {stitch: 3}}'
     network = build('TopologicalViT', 1, 10, 'topomask.Masked.mask', mask, 'topomask.model.depth', '3')
-    states = [module.prepared(Graph.from_tensors(ring(6), 6)) for module in network.modules() if isinstance(module, GRFMask)]
+    states = [Graph.from_tensors(ring(6), 6).state(module) for module in network.modules() if isinstance(module, GRFMask)]
     walks = [walk for state in states for walk in (state.query, *(factor.query for factor in state.stitched))]
     assert len(walks) == 9
     for one, other in combinations(walks, 2):

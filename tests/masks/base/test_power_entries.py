@@ -120,7 +120,7 @@ def test_powers_that_are_not_listed_are_not_offered_while_tracing(monkeypatch: p
 
 def test_a_graph_without_nodes_has_no_entries() -> None:
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), 0)
-    state = PowerSeriesMask(order=2).prepared(graph)
+    state = graph.state(PowerSeriesMask(order=2))
     entries = power_entries.power_entries(graph, 'empty', state.pattern, state.weight, torch.ones(1, 3), 1)
     assert entries().pattern.nnz == 0
 
@@ -130,6 +130,6 @@ def test_powers_that_take_much_memory_are_listed_only_by_name(monkeypatch: pytes
     graph, q = Graph.from_tensors(ring(9), 9), torch.rand(9, 1, 2)
     operator = PowerSeriesMask(order=1)(graph)
     assert choose_route(operator, 16, 16) != 'edges'
-    assert not graph.holds(('powers', PowerSeriesMask().settings(), 1))
+    assert not graph.has_cached(('powers', PowerSeriesMask().settings(), 1))
     expected = masked_linear_attention(q, q, q, operator, 'features')
     torch.testing.assert_close(masked_linear_attention(q, q, q, operator, 'edges'), expected)

@@ -106,7 +106,7 @@ def test_layers_share_one_ensemble_of_walks() -> None:
     data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3)
     graph = Graph.from_data(data)
     model(data.x, data.edge_index, graph=graph)
-    states = [layer.mask.prepared(graph) for layer in model.layers]
+    states = [graph.state(layer.mask) for layer in model.layers]
     assert states[0] is states[1]
 
 
@@ -198,21 +198,21 @@ def test_walks_of_each_layer_follow_its_attention() -> None:
     model.resample(data.x, graph, torch.Generator().manual_seed(0))
     assert model.training
     assert torch.equal(means, model.norm.module.running_mean)
-    states = [layer.mask.prepared(graph) for layer in model.layers]
+    states = [graph.state(layer.mask) for layer in model.layers]
     assert states[0] is not states[1]
     layer_graph, generator = Graph.from_data(data), torch.Generator().manual_seed(0)
     x = model.eval().norm(data.x)
     layer: RWGNKAttention
     for layer, state in zip(model.layers, states, strict=True):
         layer.resample(x, layer_graph, generator)
-        assert torch.equal(layer.mask.prepared(layer_graph).query.load, state.query.load)
+        assert torch.equal(layer_graph.state(layer.mask).query.load, state.query.load)
         x = torch.nn.functional.elu(layer(x, graph=layer_graph))
     with torch.no_grad():
         for changed in model.layers:
             changed.lin_q.weight.mul_(-3.0)
     later = Graph.from_data(data)
     model.resample(data.x, later, torch.Generator().manual_seed(0))
-    assert not torch.equal(model.layers[0].mask.prepared(later).query.load, states[0].query.load)
+    assert not torch.equal(later.state(model.layers[0].mask).query.load, states[0].query.load)
     with pytest.raises(ValueError, match=r'^dynamic: got False'):
         GKAT(5, 4, 3).resample(data.x, Graph.from_data(data))
 

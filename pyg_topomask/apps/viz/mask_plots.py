@@ -1,4 +1,4 @@
-r"""Plots of one row of different masks."""
+r"""Plots of masks: the entries near a node, and one row of each of several masks."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.diagnostics import mask_rows
-from pyg_topomask.apps.viz.figure import color_scale, new_figure
+from pyg_topomask.apps.diagnostics import mask_rows, weight_by_hops
+from pyg_topomask.apps.viz.figure import color_scale, draw_block, draw_edges, new_figure
+from pyg_topomask.apps.viz.neighborhood import neighborhood
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
@@ -20,6 +21,45 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.collections import PathCollection
     from matplotlib.figure import Figure
+
+
+def plot_mask(
+    mask: Mask, graph: Graph | Data, node: int | None = None, max_hops: int = 4, nodes: Tensor | None = None, head: int = 0
+) -> Figure:
+    r"""Plots the entries of a mask in the neighborhood of a node, and the distribution of its weight over distances, see
+    :func:`~pyg_topomask.apps.diagnostics.weight_by_hops`.
+
+    Args:
+        mask (Mask): The mask.
+        graph (Graph or torch_geometric.data.Data): The graphs.
+        node (int, optional): The node whose neighborhood is shown. (default: :obj:`None`, one of the largest degree)
+        max_hops (int): The largest distance to distinguish. (default: :obj:`4`)
+        nodes (torch.Tensor, optional): The rows to average distances over. (default: :obj:`None`, the plotted rows)
+        head (int): The head to plot. (default: :obj:`0`)
+
+    Raises:
+        ValueError: If the graph has no nodes, or an argument is outside its range.
+
+    Example:
+        >>> from pyg_topomask.masks import PowerSeriesMask
+        >>> figure = plot_mask(PowerSeriesMask(), Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
+        >>> [axis.get_title() for axis in figure.axes[:2]]
+        ['mask', 'weight by distance']
+    """
+    graph = Graph.of(graph)
+    drawn = neighborhood(graph, node).to(graph.device)
+    rows = mask_rows(mask, graph, drawn)
+    check_whole(0, rows.size(0) - 1, head=head)
+    averaged = (drawn, rows) if nodes is None else (nodes, None)
+    shares = weight_by_hops(mask, graph, max_hops, *averaged)[head].cpu()
+    figure = new_figure(11, 4)
+    left, right = figure.subplots(1, 2)
+    block = rows[head][:, drawn].cpu()
+    image = draw_block(left, block, int(drawn[0]), 'mask', float(block.abs().max()) or 1.0, bool((block < 0).any()))
+    figure.colorbar(image, ax=left, label='entry $M_{ij}$')
+    right.bar([*map(str, range(max_hops + 1)), 'more'], shares)
+    right.set(title='weight by distance', xlabel='hops', ylabel='share of the absolute weight of a row')
+    return figure
 
 
 def plot_mask_rows(
@@ -37,11 +77,7 @@ def plot_mask_rows(
         columns (int): The number of panels per row. (default: :obj:`3`)
         head (int): The head to plot. (default: :obj:`0`)
 
-    Returns:
-        matplotlib.figure.Figure: The figure, to be saved or displayed.
-
     Raises:
-        ImportError: If Matplotlib is not installed.
         ValueError: If there is no mask, no node, no such node or head, or :obj:`pos` has the wrong shape or is not finite.
 
     Example:
@@ -82,13 +118,11 @@ def plot_mask_rows(
 
 
 def _draw_row(axis: Axes, row: Tensor, node: int, pos: Tensor, edge_index: Tensor) -> PathCollection:
-    from matplotlib.collections import LineCollection
-
     x, y = pos.unbind(1)
     elsewhere = torch.arange(row.numel()) != node
     largest = float(row[elsewhere].abs().max()) if bool(elsewhere.any()) else 0.0
     signed = bool((row[elsewhere] < 0).any())
-    axis.add_collection(LineCollection(list(pos[edge_index.t()].numpy()), colors='0.55', linewidths=0.8, zorder=1))
+    draw_edges(axis, pos, edge_index, colors='0.55', linewidths=0.8, zorder=1)
     empty = elsewhere & (row == 0)
     axis.scatter(x[empty], y[empty], s=22, facecolors='white', edgecolors='0.7', linewidths=0.8, zorder=2)
     # Plot the largest entries on top of others.

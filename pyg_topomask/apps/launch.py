@@ -1,4 +1,7 @@
-r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions: ``python -m pyg_topomask graphgps``."""
+r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions: ``python -m pyg_topomask graphgps``.
+
+This file is outside of :mod:`pyg_topomask.graphgym`, whose import registers names before GraphGPS could.
+"""
 
 from __future__ import annotations
 
@@ -12,14 +15,7 @@ from pyg_topomask.utils.configs import find_config
 
 
 def find_main(folder: Path) -> Path:
-    r"""Returns the :obj:`main.py` of a GraphGPS checkout.
-
-    Args:
-        folder (Path): The checkout.
-
-    Raises:
-        FileNotFoundError: If the folder is not a GraphGPS checkout.
-    """
+    r"""Returns the :obj:`main.py` of a folder, or raises an error if the folder is not a GraphGPS checkout."""
     script = folder / 'main.py'
     if script.is_file() and (folder / 'graphgps').is_dir():
         return script
@@ -30,14 +26,7 @@ def find_main(folder: Path) -> Path:
 
 
 def with_config(argv: Sequence[str]) -> list[str]:
-    r"""Replaces the name of a configuration of this package after :obj:`--cfg` by its file.
-
-    Args:
-        argv (list): The arguments, such as :obj:`["--cfg", "graphgps/zinc"]`.
-
-    Raises:
-        ValueError: If neither the file nor the configuration exists.
-    """
+    r"""Replaces the name of a configuration of this package after :obj:`--cfg` by its file."""
     return [str(find_config(word)) if before == '--cfg' else word for before, word in zip(['', *argv], argv, strict=False)]
 
 
@@ -45,14 +34,7 @@ def launch(script: Path, argv: Sequence[str]) -> None:
     r"""Imports GraphGPS and then the plugin, so that names that the checkout registers take precedence, and runs a
     :obj:`main.py` like :obj:`python main.py`, including its errors.
 
-    Args:
-        script (Path): The file, as :func:`find_main` returns it.
-        argv (list): Its arguments, such as :obj:`["--cfg", "configs/GPS/zinc-GPS+RWSE.yaml"]`. They may include a mask, as in
-            :obj:`["topomask.mask", "{sum: [GRF, SinDegree]}"]`, and :obj:`topomask.transforms`.
-
-    Raises:
-        ImportError: If a package that GraphGPS requires is missing.
-        ValueError: If a mask or transforms are not valid YAML.
+    The arguments may include a mask, as in :obj:`["topomask.mask", "{sum: [GRF, SinDegree]}"]`, and :obj:`topomask.transforms`.
     """
     sys.argv = [str(script), *argv]
     sys.path.insert(0, str(script.parent))

@@ -1,6 +1,6 @@
 r"""The catalog of names with one-line descriptions from docstrings.
 
-``python -m pyg_topomask.apps.inspect.catalog`` writes it to a file.
+``python -m pyg_topomask.apps.inspect.make_catalog`` writes it to a file.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.masks import MASKS
-from pyg_topomask.masks.base.modulation import KERNELS
+from pyg_topomask.masks.base.series import KERNELS
 from pyg_topomask.walks.samplers import SAMPLERS
 
 

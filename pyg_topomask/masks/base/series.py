@@ -1,18 +1,20 @@
-r"""Graph node kernels as power series, and their modulations."""
+r"""Power series: graph node kernels by name, their roots, and the initial values of what masks learn."""
 
 from __future__ import annotations
 
 import inspect
 import math
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import accumulate
 
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.utils.checks import check_not_negative, check_size
+from pyg_topomask.utils.checks import as_numbers, check_not_negative, check_size
 
 # The number of terms that a warning considers, and the share of their sum that may be omitted without a warning.
 _TERMS, _LEFT_OUT = 256, 0.1
@@ -33,10 +35,7 @@ def convolve(first: Tensor, second: Tensor) -> Tensor:
         >>> convolve(torch.tensor([1.0, 1.0]), torch.tensor([1.0, 1.0]))
         tensor([1., 2., 1.])
     """
-    shifted = [
-        torch.nn.functional.pad(first * second[..., shift, None], (shift, second.size(-1) - 1 - shift))
-        for shift in range(second.size(-1))
-    ]
+    shifted = [pad(first * second[..., shift, None], (shift, second.size(-1) - 1 - shift)) for shift in range(second.size(-1))]
     return torch.stack(shifted).sum(0)
 
 
@@ -70,14 +69,8 @@ def deconvolve(alpha: Tensor, factors: int = 2) -> Tensor:
     check_size(1, factors=factors)
     if alpha.dim() == 0:
         raise ArgumentError('alpha', f'shape {tuple(alpha.shape)}', '[*, K + 1]')
-    return deconvolved('alpha', alpha, factors)
-
-
-def deconvolved(argument: str, alpha: Tensor, factors: int = 2) -> Tensor:
-    r"""Calls :func:`deconvolve` for an argument of a different name."""
-    refusal = ArgumentError(
-        argument, alpha.tolist(), 'series whose first coefficient is above 0, beyond rounding, since f_0 is a root of alpha_0'
-    )
+    accepted = 'series whose first coefficient is above 0, beyond rounding, since f_0 is a root of alpha_0'
+    refusal = ArgumentError('alpha', alpha.tolist(), accepted)
     if alpha.size(-1) == 0 or not bool((alpha[..., 0] > 0).all()):
         raise refusal
     f = [alpha[..., 0] ** (1 / factors)]
@@ -194,27 +187,7 @@ def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
         tensor([2., 1., 0.], dtype=torch.float64)
     """
     check_size(0, order=order)
-    return _series('name', name, order, parameters)
-
-
-def _series(argument: str, name: str, order: int, parameters: Mapping[str, float]) -> Tensor:
-    kernel, named_parameters = _parse_kernel(argument, name)
-    given = f'{name!r} with {dict(parameters)}'
-    if parameters.keys() & named_parameters.keys():
-        raise ArgumentError(argument, given, 'each parameter once')
-    parameters = {**parameters, **named_parameters}
-    try:
-        series = KERNELS[kernel](order, **parameters)
-    except TypeError as error:
-        known = [parameter for parameter in inspect.signature(KERNELS[kernel]).parameters if parameter != 'order']
-        raise ArgumentError(argument, given, f'the parameters {known}') from error
-    except ArgumentError as error:
-        raise ArgumentError(argument, given, f'{error.accepted} for its {error.argument}') from error
-    except ArithmeticError:
-        series = [math.nan]
-    if not all(map(math.isfinite, series)) or not any(series):
-        raise ArgumentError(argument, given, 'parameters whose series is finite and not zero')
-    return torch.tensor(series, dtype=torch.float64)
+    return _Kernel.parse(name, parameters).series(order)
 
 
 #: The parameters of the kernel that is the root of another one, if it is of the same kind.
@@ -225,70 +198,81 @@ _ROOTS: dict[str, Callable[..., dict[str, float]]] = {
 }
 
 
-def _root(argument: str, name: str, series: Tensor, parameters: Mapping[str, float], factors: int) -> Tensor:
-    r"""Returns the root of the series of a kernel."""
-    kernel, named_parameters = _parse_kernel(argument, name)
-    if factors == 1:
-        return series
-    if kernel not in _ROOTS:
-        return deconvolved(argument, series, factors)
-    # Deconvolution would amplify the rounding errors of long series.
-    return _series(argument, kernel, series.numel() - 1, _ROOTS[kernel](factors, **{**parameters, **named_parameters}))
+@dataclass(frozen=True)
+class _Kernel:
+    r"""A kernel of :data:`KERNELS` with some of its parameters, and the name that was given for it."""
 
+    given: str
+    kind: str
+    parameters: Mapping[str, float]
 
-def _parse_kernel(argument: str, name: str) -> tuple[str, dict[str, float]]:
-    r"""Parses a name such as :obj:`"random_walk:2:p=3"` into the kernel and its parameters."""
-    kernel, *words = name.split(':')
-    pairs = [word.split('=') if '=' in word else ['scale', word] for word in words]
-    try:
-        parameters = {key: float(number) for key, number in pairs}
-    except ValueError:
-        parameters = {}
-    if kernel not in KERNELS or len(parameters) < len(words):
-        forms = '"<name>:<scale>" and "<name>:<scale>:<parameter>=<number>"'
-        raise ArgumentError(argument, repr(name), f'{sorted(KERNELS)}, also as {forms}')
-    return kernel, parameters
+    @classmethod
+    def parse(cls, name: str, parameters: Mapping[str, float] | None = None) -> _Kernel:
+        r"""Parses a name such as :obj:`"random_walk:2:p=3"`, and adds further parameters."""
+        kind, *words = name.split(':')
+        pairs = [word.split('=') if '=' in word else ['scale', word] for word in words]
+        try:
+            named = {key: float(number) for key, number in pairs}
+        except ValueError:
+            named = {}
+        if kind not in KERNELS or len(named) < len(words):
+            forms = '"<name>:<scale>" and "<name>:<scale>:<parameter>=<number>"'
+            raise ArgumentError('name', repr(name), f'{sorted(KERNELS)}, also as {forms}')
+        parameters = parameters or {}
+        if parameters.keys() & named.keys():
+            raise ArgumentError('name', f'{name!r} with {dict(parameters)}', 'each parameter once')
+        return cls(name, kind, {**parameters, **named})
 
+    def series(self, order: int) -> Tensor:
+        r"""Returns the coefficients of the powers up to the given one, in float64."""
+        given = f'{self.given!r} with {dict(self.parameters)}'
+        try:
+            series = KERNELS[self.kind](order, **self.parameters)
+        except TypeError as error:
+            known = [parameter for parameter in inspect.signature(KERNELS[self.kind]).parameters if parameter != 'order']
+            raise ArgumentError('name', given, f'the parameters {known}') from error
+        except ArgumentError as error:
+            raise ArgumentError('name', given, f'{error.accepted} for its {error.argument}') from error
+        except ArithmeticError:
+            series = [math.nan]
+        if not all(map(math.isfinite, series)) or not any(series):
+            raise ArgumentError('name', given, 'parameters whose series is finite and not zero')
+        return torch.tensor(series, dtype=torch.float64)
 
-def named_series(argument: str, name: str, order: int, limit: str, factors: int = 1) -> Tensor:
-    r"""Returns the series of a named kernel, or its root if the mask multiplies equal series. Warns if the mask omits a
-    power of a polynomial, or more than a tenth of the sum of the coefficients of an infinite series.
+    def root(self, order: int, factors: int) -> Tensor:
+        r"""Returns the series whose power with the exponent :obj:`factors` is that of the kernel."""
+        series = self.series(order)
+        if factors == 1:
+            return series
+        if self.kind not in _ROOTS:
+            return deconvolve(series, factors)
+        # Deconvolution would amplify the rounding errors of long series.
+        return replace(self, parameters=_ROOTS[self.kind](factors, **self.parameters)).series(order)
 
-    Args:
-        argument (str): The argument of the mask.
-        name (str): The kernel.
-        order (int): The largest power.
-        limit (str): The argument of the mask that sets the largest power.
-        factors (int): The number of equal series that the mask multiplies. (default: :obj:`1`)
-    """
-    series = _series(argument, name, order, {})
-    f = _root(argument, name, series, {}, factors)
-    _warn_of_cut(argument, name, order, limit, reduce(convolve, [f] * factors), factors)
-    return f
-
-
-def _warn_of_cut(argument: str, name: str, order: int, limit: str, kept: Tensor, factors: int) -> None:
-    kernel, parameters = _parse_kernel(argument, name)
-    if kernel == 'random_walk':
-        degree = int(parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
-        needed = degree // factors if degree % factors == 0 else degree  # otherwise, the root is no polynomial
-        if order < needed:
+    def warn_of_cut(self, kept: Tensor, order: int, limit: str, factors: int) -> None:
+        r"""Warns if the kept part of the series lacks a power of a polynomial, or more than a tenth of the sum of the
+        coefficients of an infinite series.
+        """
+        if self.kind == 'random_walk':
+            degree = int(self.parameters.get('p', inspect.signature(_random_walk).parameters['p'].default))
+            needed = degree // factors if degree % factors == 0 else degree  # otherwise, the root is no polynomial
+            if order < needed:
+                warn(
+                    f'{limit} is {order}, but the kernel {self.given!r} has powers up to {degree}. The highest are left out; '
+                    f'{needed} reaches them.'
+                )
+            return
+        whole = self.series(_TERMS + max(2, factors) * order)
+        size = whole.abs()
+        share = float((whole - pad(kept, (0, whole.numel() - kept.numel()))).abs().sum() / size.sum())
+        if share > _LEFT_OUT:
+            needed = int((size.flip(0).cumsum(0) > _LEFT_OUT * size.sum()).sum()) - 1
+            needed = max(order + 1, math.ceil(needed * min(1.0, 2 / factors)))
+            words = 'more than ' if size[-1] > 1e-3 * size.sum() else 'about ' if factors > 2 else ''
             warn(
-                f'{limit} is {order}, but the kernel {name!r} has powers up to {degree}. The highest are left out; '
-                f'{needed} reaches them.'
+                f'{limit} is {order}, which leaves out {share:.0%} of the kernel {self.given!r}, by the sum of its '
+                f'coefficients; {words}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.'
             )
-        return
-    whole = _series(argument, name, _TERMS + max(2, factors) * order, {})
-    size = whole.abs()
-    share = float((whole - torch.nn.functional.pad(kept, (0, whole.numel() - kept.numel()))).abs().sum() / size.sum())
-    if share > _LEFT_OUT:
-        needed = int((size.flip(0).cumsum(0) > _LEFT_OUT * size.sum()).sum()) - 1
-        needed = max(order + 1, math.ceil(needed * min(1.0, 2 / factors)))
-        words = 'more than ' if size[-1] > 1e-3 * size.sum() else 'about ' if factors > 2 else ''
-        warn(
-            f'{limit} is {order}, which leaves out {share:.0%} of the kernel {name!r}, by the sum of its coefficients; '
-            f'{words}{needed} is needed for {1 - _LEFT_OUT:.0%} of it.'
-        )
 
 
 def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
@@ -305,4 +289,84 @@ def modulation(name: str, max_walk_length: int, **parameters: float) -> Tensor:
         tensor([1., 1., 0.], dtype=torch.float64)
     """
     check_size(0, max_walk_length=max_walk_length)
-    return _root('alpha', name, kernel_series(name, max_walk_length, **parameters), parameters, 2)
+    return _Kernel.parse(name, parameters).root(max_walk_length, 2)
+
+
+def named_series(argument: str, name: str, order: int, limit: str, factors: int = 1) -> Tensor:
+    r"""Returns the series of a named kernel, or its root if the mask multiplies :obj:`factors` equal series. Warns if powers
+    are left out. Errors name the argument of the mask, and warnings the one that sets the largest power, :obj:`limit`.
+    """
+    try:
+        kernel = _Kernel.parse(name)
+        series = kernel.root(order, factors)
+        kernel.warn_of_cut(reduce(convolve, [series] * factors), order, limit, factors)
+    except ArgumentError as error:
+        raise error.renamed(argument) from None
+    return series
+
+
+def series_parameter(
+    argument: str, given: Tensor, heads: int, length: int, dtype: torch.dtype | None = None, each: str = 'power'
+) -> Tensor:
+    r"""Checks the initial value of a learnable series, and returns a copy of it, :obj:`[heads, length]`. The copy has the data
+    type of the value, or the default one if that is not floating point. The numbers must be finite also when converted to
+    :obj:`dtype`, in which the series will be learned. :obj:`each` names the index of the series in errors.
+    """
+    given = as_numbers(**{argument: given})
+    if given.shape not in ((length,), (heads, length)):
+        accepted = f'[{length}] and [{heads}, {length}], one number for each {each} from 0'
+        raise ArgumentError(argument, f'shape {tuple(given.shape)}', accepted)
+    if not bool(given.to(dtype or given.dtype).isfinite().all()):
+        raise ArgumentError(argument, given.tolist(), 'finite numbers')
+    given = given.detach() if given.is_floating_point() else given.to(torch.get_default_dtype())
+    return given.expand(heads, -1).clone()
+
+
+def initial_series(
+    argument: str, given: Tensor | str | None, heads: int, length: int, limit: str, factors: int = 1
+) -> tuple[Tensor, torch.dtype | None]:
+    r"""Returns the initial values of a learnable power series, :obj:`[heads, length]`: the given numbers, by default
+    :func:`decaying`, for :obj:`"hops"` :func:`one_hop_per_head`, and for the name of a kernel its series, or the root of it if
+    the mask multiplies several. Also returns the data type to learn a kernel in. :obj:`limit` is as in :func:`named_series`.
+    """
+    if given is None:
+        given = decaying(heads, length)
+    elif isinstance(given, str) and given == 'hops':
+        given = one_hop_per_head(heads, length)
+    if not isinstance(given, str):
+        return series_parameter(argument, given, heads, length), None
+    dtype = torch.get_default_dtype()  # of a kernel, whose series is in float64
+    return series_parameter(argument, named_series(argument, given, length - 1, limit, factors), heads, length, dtype), dtype
+
+
+def one_hop_per_head(heads: int, length: int) -> Tensor:
+    r"""Returns initial values that start each head at a different hop, :obj:`[heads, length]`: 1 for the power
+    :math:`h \bmod \text{length}` of head :math:`h`, and 0.02 for all other powers, so that they can grow.
+    """
+    series = torch.full((heads, length), 0.02)
+    series[torch.arange(heads), torch.arange(heads) % length] = 1.0
+    return series
+
+
+def nested_balls(heads: int, length: int) -> Tensor:
+    r"""Returns initial values for nested neighborhoods, :obj:`[heads, length]` with :obj:`length` :math:`= K + 1`: 1 up to
+    the power :math:`\lfloor K (h + 1) / H \rfloor` in head :math:`h` of :math:`H`, and 0.02 for all other powers, so that they
+    can grow.
+    """
+    farthest = (length - 1) * torch.arange(1, heads + 1) // heads
+    return torch.where(torch.arange(length) <= farthest.unsqueeze(1), 1.0, 0.02)
+
+
+def decaying(heads: int, length: int) -> Tensor:
+    r"""Returns the series :math:`2^{-k}` for all heads, :obj:`[heads, length]`."""
+    return (0.5 ** torch.arange(length)).expand(heads, -1)
+
+
+def resolve_positive(argument: str, initial: Tensor, positive: bool | None) -> bool:
+    r"""Returns whether to learn the logarithms of a series. :obj:`None` means to learn them if all numbers are above 0.
+    :obj:`True` raises a :class:`ValueError` if a number is not.
+    """
+    possible = bool((initial > 0).all())
+    if positive and not possible:
+        raise ArgumentError(argument, f'{initial.tolist()} for positive=True', 'numbers above 0')
+    return possible if positive is None else positive

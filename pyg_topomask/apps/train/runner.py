@@ -128,8 +128,7 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
     run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LENGTH_OPTION, LOGS)
     check_options()
-    checkpoint = run.load(resume)
-    run.check_length(checkpoint, cfg.optim.max_epoch)
+    checkpoint = run.load(resume, cfg.optim.max_epoch)
     warn_of_unread_options()
     cfg.run_dir = str(run_dir)
     if rank() > 0:

@@ -33,13 +33,8 @@ LENGTH_OPTION = 'recommend.max_epoch'
 
 
 def load_dataset(options: Any) -> InteractionDataset:
-    r"""Loads the data set of the options.
-
-    Args:
-        options (CfgNode): The group :obj:`recommend` of the options.
-
-    Raises:
-        ValueError: If the folder or the data set is missing, or an option is out of its range.
+    r"""Loads the data set of the group :obj:`recommend` of the options. Raises a :class:`ValueError` if the folder or the data
+    set is missing, or an option is out of its range.
     """
     check_choice([*INTERACTION_DATASETS, 'files'], **{'recommend.dataset': options.dataset})
     if not options.dir or not Path(options.dir).is_dir():
@@ -105,13 +100,9 @@ class Training:
         return bool(len(history) >= self.options.max_epoch or 0 < self.options.patience <= stale)
 
     def run(self, resume: bool = False) -> Row:
-        r"""Trains to the end and returns the metrics of the best model on the test interactions.
-
-        Args:
-            resume (bool, optional): If set to :obj:`True`, continues after the last finished epoch. (default: :obj:`False`)
-
-        Raises:
-            ValueError: If another process trains in the folder, or the checkpoint has a different configuration or data.
+        r"""Trains to the end, after the last finished epoch if it resumes, and returns the metrics of the best model on the
+        test interactions. Raises a :class:`ValueError` if another process trains in the folder, or the checkpoint has a
+        different configuration or data.
         """
         checkpoint = self._load(resume)
         with self.record.open(checkpoint):
@@ -119,10 +110,8 @@ class Training:
                 self.optimizer.load_state_dict(checkpoint['optimizer'])
                 set_rng_state(checkpoint['rng'][0])
             batches = math.ceil(self.dataset.train.size(1) / self.options.batch_size)
-            finished = len(self.record.history)
-            with EpochBar(
-                self.options.model, self.options.max_epoch, batches, finished, disable=not self.options.progress
-            ) as bar:
+            finished, disable = len(self.record.history), not self.options.progress
+            with EpochBar(self.options.model, self.options.max_epoch, batches, finished, disable) as bar:
                 while not self.is_finished():
                     self._epoch(bar)
             self.model.encoder.load_state_dict(self.record.load_best()['model'])
@@ -131,8 +120,7 @@ class Training:
 
     def _load(self, resume: bool) -> dict[str, Any] | None:
         r"""Returns the checkpoint to resume from, if it has the same users, items and interactions."""
-        checkpoint = self.record.load(resume)
-        self.record.check_length(checkpoint, self.options.max_epoch)
+        checkpoint = self.record.load(resume, self.options.max_epoch)
         if checkpoint is not None:
             last = self.record.last_file
             load_weights(self.model.encoder, checkpoint, last, self.dataset, self.options.dir)
@@ -196,17 +184,8 @@ class Training:
 def load_weights(
     encoder: torch.nn.Module, checkpoint: dict[str, Any], path: Path, dataset: InteractionDataset, folder: str
 ) -> None:
-    r"""Loads the weights of a checkpoint into an encoder, if they belong to the users and items of the data set.
-
-    Args:
-        encoder (torch.nn.Module): The encoder.
-        checkpoint (dict): The checkpoint.
-        path (Path): Its file or folder, for the error message.
-        dataset (InteractionDataset): The data set.
-        folder (str): Its folder, for the error message.
-
-    Raises:
-        ValueError: If the checkpoint has different users or items.
+    r"""Loads the weights of the checkpoint at a path into an encoder. Raises a :class:`ValueError` if they belong to users or
+    items other than those of the data set in a folder.
     """
     if checkpoint['users and items'] != dataset.fingerprint:
         trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
@@ -222,27 +201,13 @@ def train(
     repeat: int = 1,
     out: str | Path | None = None,
 ) -> list[Row]:
-    r"""Trains the model that a YAML describes and prints its test metrics.
+    r"""Trains the model that a YAML describes, and prints its test metrics. The arguments, errors and results are those of
+    :func:`pyg_topomask.apps.train.train`, for one process.
 
     Each seed writes to :obj:`<out>/<name of the YAML>/<model>/<seed>`: the configuration (:obj:`config.yaml`), one row of
     metrics per epoch (:obj:`metrics.csv`), the metrics of the best epoch's model on the test interactions
     (:obj:`result.json`, :obj:`null` for groups of items without test interactions), and checkpoints of the last and the best
-    epoch.
-
-    Args:
-        cfg_file (str or Path): The YAML, see :func:`~pyg_topomask.apps.recommend.options.load_config`.
-        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        resume (bool, optional): If set to :obj:`True`, continues after the last finished epoch. (default: :obj:`False`)
-        repeat (int, optional): Number of runs, with seeds :obj:`seed`, :obj:`seed + 1` and so on. (default: :obj:`1`)
-        out (str or Path, optional): The output folder, instead of :obj:`out_dir`. (default: :obj:`None`)
-
-    Returns:
-        The metrics of each seed.
-
-    Raises:
-        ValueError: If an option is unknown or out of its range, the data is missing or broken, the data of a resumed run has
-            changed, another process trains in the folder, or :obj:`torchrun` has started several processes.
-        FloatingPointError: If a loss or an embedding becomes NaN or infinite.
+    epoch. A run resumes only on the same interactions.
     """
     check_whole(1, 2**32, repeat=repeat)
     connect()

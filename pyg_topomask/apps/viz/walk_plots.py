@@ -1,4 +1,4 @@
-r"""Plots of how well walks estimate a mask."""
+r"""A plot of how well walks estimate a mask."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from pyg_topomask.apps.diagnostics import (
     measured_entries,
     sparsity_bound,
 )
-from pyg_topomask.apps.viz.figure import color_scale, new_figure
+from pyg_topomask.apps.viz.figure import draw_block, new_figure
 from pyg_topomask.apps.viz.neighborhood import neighborhood
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
@@ -57,11 +57,7 @@ def plot_inspection(
         num_rows (int): The number of rows on which to measure the error. (default: :obj:`64`)
         head (int): The head to plot. (default: :obj:`0`)
 
-    Returns:
-        matplotlib.figure.Figure: The figure, to be saved or displayed.
-
     Raises:
-        ImportError: If Matplotlib is not installed.
         ValueError: If the graph has no nodes, an argument is outside its range, or the mask counts visits.
 
     Example:
@@ -77,9 +73,9 @@ def plot_inspection(
     figure = new_figure(13, 8)
     places = figure.add_gridspec(2, 6)
     blocks = [figure.add_subplot(places[0, 3 * column : 3 * column + 3]) for column in range(2)]
-    errors, deviations, entries = (figure.add_subplot(places[1, 2 * column : 2 * column + 2]) for column in range(3))
+    *errors, entries = (figure.add_subplot(places[1, 2 * column : 2 * column + 2]) for column in range(3))
     _draw_blocks(figure, blocks, mask, graph, node, head)
-    _draw_errors(errors, deviations, mask, graph, num_walks, repeats, num_rows, head)
+    _draw_errors(errors, mask, graph, num_walks, repeats, num_rows, head)
     _draw_entries(entries, mask, graph)
     return figure
 
@@ -94,21 +90,12 @@ def _draw_blocks(figure: Any, axes: Any, mask: GRFMask, graph: Graph, node: int 
     signed = min(float(block.min()) for block in blocks) < 0
     titles = ('exact mask', f'estimate, {mask.walk_settings.num_walks} walks')
     for axis, block, title in zip(axes, blocks, titles, strict=True):
-        image = axis.imshow(block, **color_scale(largest, signed))
-        near = f'by distance from node {int(nodes[0])}'
-        axis.set(title=title, xlabel=f'nodes j, {near}', ylabel=f'nodes i, {near}')
+        image = draw_block(axis, block, int(nodes[0]), title, largest, signed)
     figure.colorbar(image, ax=axes, extend='both' if signed else 'max', label='entry $M_{ij}$')
 
 
 def _draw_errors(
-    errors: Any,
-    deviations: Any,
-    mask: GRFMask,
-    graph: Graph,
-    num_walks: Sequence[int],
-    repeats: int,
-    num_rows: int,
-    head: int,
+    axes: Any, mask: GRFMask, graph: Graph, num_walks: Sequence[int], repeats: int, num_rows: int, head: int
 ) -> None:
     numbers = [number for number in num_walks if number % 2 == 0 or not SAMPLERS[mask.walk_settings.sampler].paired]
     relative, largest = [], []
@@ -119,6 +106,7 @@ def _draw_errors(
             measured.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
         relative.append(torch.stack([error.relative[head] for error in measured]).mean().item())
         largest.append(torch.stack([error.max_abs[head] for error in measured]).mean().item())
+    errors, deviations = axes
     errors.plot(numbers, np.array(relative), marker='o')
     errors.set(title='relative error of rows', ylabel='relative error (Frobenius norm)')
     deviations.plot(numbers, np.array(largest), marker='s', color='C1', label='largest that was measured')
@@ -128,7 +116,7 @@ def _draw_errors(
         deviations.plot(numbers, np.array(bound), 'k--', label='Eq. 11: an entry deviates less (95 %)')
     deviations.set(title='deviation of an entry', ylabel='deviation, in units of the entries')
     deviations.legend(fontsize='small')
-    for axis in (errors, deviations):
+    for axis in axes:
         drawn = any((line.get_ydata() > 0).any() for line in axis.lines)  # a logarithm shows no 0
         axis.set(xlabel='walks per node', xscale='log', yscale='log' if drawn else 'linear')
         axis.set_xticks(numbers, [str(number) for number in numbers])

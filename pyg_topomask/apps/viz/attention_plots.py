@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from pyg_topomask.apps.diagnostics.attention import attention_degrees
-from pyg_topomask.apps.viz.figure import new_figure
+from pyg_topomask.apps.diagnostics.attention_statistics import attention_degrees
+from pyg_topomask.apps.viz.figure import draw_edges, new_figure
 from pyg_topomask.apps.viz.layout import in_the_plane
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
@@ -35,18 +35,16 @@ def plot_attention_graphs(
         edge_index (torch.Tensor, optional): The edges of the input graph, plotted in a row above. (default: :obj:`None`)
         max_edges (int): The number of edges to plot per head, those with the largest coefficients. (default: :obj:`5000`)
 
-    Returns:
-        matplotlib.figure.Figure: The figure, to be saved or displayed.
-
     Raises:
-        ImportError: If Matplotlib is not installed.
         ValueError: If the tensors do not fit each other, or there is no layer or no head.
 
     Example:
         >>> layer = torch.tensor([[0, 1, 1], [0, 0, 1]]), torch.tensor([[0.7], [0.3], [1.0]])
         >>> figure = plot_attention_graphs([layer, layer], pos=torch.tensor([[0.0, 0.0], [1.0, 1.0]]))
     """
-    _check_layers('attention', attention)
+    if len(attention) == 0 or any(alpha.dim() != 2 or alpha.size(1) == 0 for _, alpha in attention):
+        shapes = [tuple(alpha.shape) for _, alpha in attention]
+        raise ArgumentError('attention', f'coefficients of shapes {shapes}', 'one or more of [nnz, heads]')
     check_shape(('N', 'dimensions'), pos=pos)
     if pos.size(1) == 0 or not bool(pos.isfinite().all()):
         given = 'no dimension' if pos.size(1) == 0 else 'NaN or infinite numbers'
@@ -57,7 +55,7 @@ def plot_attention_graphs(
     degrees = [attention_degrees(*layer, num_nodes=pos.size(0)) for layer in attention]
     attention = [(pairs, alpha.detach()) for pairs, alpha in attention]
     place = in_the_plane(pos)
-    above = 0 if edge_index is None else 1
+    above = int(edge_index is not None)
     rows, columns = above + len(attention), max(alpha.size(1) for _, alpha in attention)
     figure = new_figure(2.2 * columns + 1, 2.2 * rows)
     axes = figure.subplots(rows, columns, squeeze=False)
@@ -66,7 +64,8 @@ def plot_attention_graphs(
     size = max(1.0, min(12.0, 2000 / max(pos.size(0), 1)))
     if edge_index is not None:
         axis = axes[0, 0]
-        _draw_edges(axis, place, edge_index, torch.full((edge_index.size(1),), 0.5, device=edge_index.device), max_edges)
+        opacity = torch.full((edge_index.size(1),), 0.5, device=edge_index.device)
+        _draw_largest(axis, place, edge_index, opacity, max_edges)
         axis.scatter(*place.t(), s=size, color='black')
         axis.set_title('input graph', fontsize='small')
     for layer, ((pairs, alpha), degree) in enumerate(zip(attention, degrees, strict=True)):
@@ -74,34 +73,22 @@ def plot_attention_graphs(
         for head in range(alpha.size(1)):
             axis = axes[above + layer, head]
             largest = float(alpha[:, head].abs().max()) if alpha.size(0) > 0 else 1.0
-            _draw_edges(axis, place, pairs, alpha[:, head].abs() / (largest or 1.0), max_edges)
+            _draw_largest(axis, place, pairs, alpha[:, head].abs() / (largest or 1.0), max_edges)
             # Few nodes receive much attention. They are plotted on top.
             order = degree[:, head].argsort().cpu()
-            points = axis.scatter(
-                *place[order].t(),
-                s=size,
-                c=degree[order.to(degree.device), head].cpu(),
-                cmap='viridis',
-                vmin=0,
-                vmax=most,
-                zorder=2,
-            )
+            color = degree[order.to(degree.device), head].cpu()
+            points = axis.scatter(*place[order].t(), s=size, c=color, cmap='viridis', vmin=0, vmax=most, zorder=2)
             axis.set_title(f'layer {layer + 1}, head {head + 1}', fontsize='small')
         figure.colorbar(points, ax=list(axes[above + layer]), label='out-degree', shrink=0.8)
     return figure
 
 
-def _draw_edges(axis: Any, place: Tensor, edge_index: Tensor, opacity: Tensor, max_edges: int) -> None:
-    from matplotlib.collections import LineCollection
-
+def _draw_largest(axis: Any, place: Tensor, edge_index: Tensor, opacity: Tensor, max_edges: int) -> None:
     chosen = ((opacity > 0) & (edge_index[0] != edge_index[1])).nonzero().squeeze(1)
     chosen = chosen[opacity[chosen].argsort(descending=True, stable=True)[:max_edges]]
-    if chosen.numel() == 0:
-        return
-    ends = place[edge_index[:, chosen].long().cpu().t()]  # [edges, 2, 2]
-    axis.add_collection(
-        LineCollection(list(ends.numpy()), colors='black', alpha=opacity[chosen].cpu().double().numpy(), linewidths=0.6)
-    )
+    if chosen.numel() > 0:
+        alpha = opacity[chosen].cpu().double().numpy()
+        draw_edges(axis, place, edge_index[:, chosen].cpu(), colors='black', alpha=alpha, linewidths=0.6)
 
 
 def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
@@ -113,11 +100,7 @@ def plot_attention_degrees(degrees: Sequence[Tensor], bins: int = 20) -> Figure:
             :obj:`[N, H]`, see :func:`~pyg_topomask.apps.diagnostics.attention_degrees`.
         bins (int): The largest number of bins. (default: :obj:`20`)
 
-    Returns:
-        matplotlib.figure.Figure: The figure, to be saved or displayed.
-
     Raises:
-        ImportError: If Matplotlib is not installed.
         ValueError: If there is no layer, a tensor has the wrong shape, or :obj:`bins` is below 1.
 
     Example:
@@ -155,11 +138,7 @@ def plot_cumulative_attention(ks: Sequence[int], cumulative: Sequence[Tensor]) -
             :func:`~pyg_topomask.apps.diagnostics.cumulative_full_attention` for each layer, :obj:`[len(ks), H]`. The columns
             of several graphs may be concatenated.
 
-    Returns:
-        matplotlib.figure.Figure: The figure, to be saved or displayed.
-
     Raises:
-        ImportError: If Matplotlib is not installed.
         ValueError: If there is no layer, or a tensor does not fit the numbers.
 
     Example:
@@ -171,21 +150,13 @@ def plot_cumulative_attention(ks: Sequence[int], cumulative: Sequence[Tensor]) -
 
 
 def plot_distance_to_full_attention(ks: Sequence[int], distance: Sequence[Tensor]) -> Figure:
-    r"""Plots the distance between attention to the best :math:`k` keys and full attention, one curve per layer with mean and
-    standard deviation over heads, as in Fig. 6.6 of the thesis.
+    r"""Plots the distance between attention to the best :math:`k` keys and full attention, as :func:`plot_cumulative_attention`
+    plots weights, and as in Fig. 6.6 of the thesis.
 
     Args:
         ks (sequence of int): The numbers :math:`k`.
         distance (sequence of torch.Tensor): The result of
-            :func:`~pyg_topomask.apps.diagnostics.distance_to_full_attention` for each layer, :obj:`[len(ks), H]`. The columns
-            of several graphs may be concatenated.
-
-    Returns:
-        matplotlib.figure.Figure: The figure, to be saved or displayed.
-
-    Raises:
-        ImportError: If Matplotlib is not installed.
-        ValueError: If there is no layer, or a tensor does not fit the numbers.
+            :func:`~pyg_topomask.apps.diagnostics.distance_to_full_attention` for each layer, :obj:`[len(ks), H]`.
 
     Example:
         >>> figure = plot_distance_to_full_attention([1, 2], [torch.tensor([[0.3, 0.1], [0.0, 0.0]])])
@@ -211,9 +182,3 @@ def _plot_curves(ks: Sequence[int], curves: Sequence[Tensor], name: str) -> Figu
     axis.grid(alpha=0.3)
     axis.legend(fontsize='small')
     return figure
-
-
-def _check_layers(name: str, attention: Sequence[tuple[Tensor, Tensor]]) -> None:
-    if len(attention) == 0 or any(alpha.dim() != 2 or alpha.size(1) == 0 for _, alpha in attention):
-        shapes = [tuple(alpha.shape) for _, alpha in attention]
-        raise ArgumentError(name, f'coefficients of shapes {shapes}', 'one or more of [nnz, heads]')

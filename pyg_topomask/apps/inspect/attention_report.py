@@ -19,15 +19,14 @@ from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from pyg_topomask.apps.diagnostics.attention import (
+from pyg_topomask.apps.diagnostics.attention_statistics import (
     attention_degrees,
     cumulative_attention,
     cumulative_full_attention,
     distance_to_full_attention,
 )
-from pyg_topomask.apps.inspect.mask import mean_or_zero
-from pyg_topomask.apps.runs.best import BEST
-from pyg_topomask.apps.runs.checkpoint import differences, load_checkpoint
+from pyg_topomask.apps.inspect.mask_report import mean_or_zero
+from pyg_topomask.apps.runs.checkpoint import BEST, differences, load_checkpoint
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz import (
     plot_attention_degrees,

@@ -1,0 +1,153 @@
+r"""The entries of sparse masks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import TypeVar
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.utils.functorch import is_exporting
+
+__all__ = ['SparseEntries']
+
+#: Entries of a mask are formed only up to this number per head.
+MAX_ENTRIES = 2**28
+
+Listed = TypeVar('Listed', bound='SparseEntries')
+
+
+@dataclass(frozen=True)
+class Entries:
+    r"""The entries of a sparse mask.
+
+    Args:
+        pattern (SparsePattern): Their positions.
+        value (torch.Tensor): Their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads.
+    """
+
+    pattern: SparsePattern
+    value: Tensor
+
+
+@dataclass(frozen=True)
+class SparseEntries:
+    r"""The entries of a sparse mask, formed when they are called for.
+
+    Args:
+        make (callable): Returns the :class:`Entries`.
+        max_nnz (int, optional): An upper bound of their number per head. (default: :obj:`None`, unknown)
+        make_without_row_scale (callable, optional): Returns the entries of :math:`\mathbf{P}` and the diagonal of
+            :math:`\mathbf{R}`, :obj:`[N, H]`, for a mask :math:`\mathbf{L} \mathbf{P} \mathbf{R}` whose diagonal matrix
+            :math:`\mathbf{L}` is positive, if the product takes time to form. (default: :obj:`None`)
+
+    Raises:
+        ValueError: At the call, if there may be more than :obj:`MAX_ENTRIES` per head.
+    """
+
+    make: Callable[[], Entries]
+    max_nnz: int | None = None
+    make_without_row_scale: Callable[[], tuple[Entries, Tensor]] | None = None
+
+    def __call__(self) -> Entries:
+        self._check()
+        return self.make()
+
+    def without_row_scale(self) -> tuple[Entries, Tensor | None]:
+        r"""Returns entries :math:`\mathbf{P}` and factors :math:`\mathbf{r}` of columns, :obj:`[N, H]` or :obj:`None` for ones.
+        The mask is :math:`\mathbf{L} \mathbf{P} \, \mathrm{diag}(\mathbf{r})` with some positive diagonal matrix
+        :math:`\mathbf{L}`, which cancels in normalized attention.
+        """
+        self._check()
+        return (self.make(), None) if self.make_without_row_scale is None else self.make_without_row_scale()
+
+    def _check(self) -> None:
+        if self.max_nnz is not None and not is_exporting() and self.max_nnz > MAX_ENTRIES:
+            raise ArgumentError(
+                'mask',
+                f'a sparse mask of up to {self.max_nnz:,} entries per head',
+                f'up to {MAX_ENTRIES:,}: for walks, set asymmetric=True, or take fewer or shorter ones',
+            )
+
+    def with_values(self: Listed, change: Callable[[Entries], Entries]) -> Listed:
+        r"""Returns entries that are made of these."""
+        return replace(self, make=lambda: change(self()), make_without_row_scale=None)
+
+    def transposed(self) -> SparseEntries | None:
+        return self.with_values(lambda each: Entries(each.pattern.T, each.value.index_select(1, each.pattern.perm_t)))
+
+    def scaled(self, scale: Tensor) -> SparseEntries:
+        return self.with_values(lambda each: Entries(each.pattern, each.value * scale.to(each.value.dtype).unsqueeze(-1)))
+
+    def weighted(self, left: Tensor, right: Tensor) -> SparseEntries:
+        r"""Returns the entrywise product with a mask of low rank, given its factors, :obj:`[N, H or 1, r]`."""
+
+        def change(entries: Entries) -> Entries:
+            row, col = entries.pattern.row, entries.pattern.col
+            weight = (left.index_select(0, row) * right.index_select(0, col)).sum(-1)
+            return Entries(entries.pattern, entries.value * weight.t())
+
+        return self.with_values(change)
+
+    def intersection(self, other: SparseEntries) -> SparseEntries:
+        r"""Returns the entrywise product with those of another sparse mask: the products of entries that both have."""
+        left, right = self.aligned([self, other])
+
+        def make() -> Entries:
+            first, second = left(), right()
+            pattern, of_first, of_second = first.pattern.intersection(second.pattern)
+            return Entries(pattern, first.value.index_select(1, of_first) * second.value.index_select(1, of_second))
+
+        known = [each for each in (self.max_nnz, other.max_nnz) if each is not None]
+        return replace(left, make=make, max_nnz=min(known, default=None), make_without_row_scale=None)
+
+    def aligned(self, terms: Sequence[SparseEntries]) -> list[SparseEntries]:
+        r"""Returns the entries of several masks on the same nodes, which they are on already unless processes share a graph."""
+        return list(terms)
+
+
+def sum_of_entries(terms: Sequence[SparseEntries], heads: int) -> SparseEntries:
+    r"""Returns the entries of a sum of masks."""
+    terms = terms[0].aligned(terms)
+
+    def make() -> Entries:
+        pattern, slots, values = _united(terms)
+        total = values[0].new_zeros(heads, pattern.nnz)
+        for slot, value in zip(slots, values, strict=True):
+            total = total.index_add(1, slot, value.expand(heads, -1))
+        return Entries(pattern, total)
+
+    return _made_of(terms, make)
+
+
+def entries_of_heads(terms: Sequence[SparseEntries], heads: Sequence[int]) -> SparseEntries:
+    r"""Returns the entries of masks that stand side by side, each for some of the heads."""
+    terms = terms[0].aligned(terms)
+
+    def make() -> Entries:
+        pattern, slots, values = _united(terms)
+        rows = [
+            value.new_zeros(count, pattern.nnz).index_copy(1, slot, value.expand(count, -1))
+            for count, slot, value in zip(heads, slots, values, strict=True)
+        ]
+        return Entries(pattern, torch.cat(rows))
+
+    return _made_of(terms, make)
+
+
+def _made_of(terms: Sequence[SparseEntries], make: Callable[[], Entries]) -> SparseEntries:
+    known = [term.max_nnz for term in terms if term.max_nnz is not None]
+    return replace(terms[0], make=make, max_nnz=sum(known) if len(known) == len(terms) else None, make_without_row_scale=None)
+
+
+def _united(terms: Sequence[SparseEntries]) -> tuple[SparsePattern, list[Tensor], list[Tensor]]:
+    r"""Returns the union of the patterns, the place in it of each mask's entries, and their values in one data type."""
+    entries = [term() for term in terms]
+    pattern, slots = SparsePattern.union(*(each.pattern for each in entries))
+    dtype = reduce(torch.promote_types, (each.value.dtype for each in entries))
+    return pattern, slots, [each.value.to(dtype) for each in entries]

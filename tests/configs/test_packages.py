@@ -1,0 +1,57 @@
+"""The configurations are found from a wheel, from an editable install and in a checkout."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from zipfile import ZipFile
+
+import pytest
+from configured_step import CONFIGS
+
+ROOT = CONFIGS.parent
+SOURCES = ('pyg_topomask', 'graphgps_configs', 'setup.py', 'pyproject.toml', 'MANIFEST.in', 'README.md', 'LICENSE')
+
+#: Reads the packages of a folder as Python reads those of an environment, with the paths of editable installs, and first.
+SHORT_RUN = """
+import site, sys, runpy
+others = [*sys.path]
+site.addsitedir(sys.argv.pop(1))
+sys.path = [*sys.path[len(others):], *others]
+import pyg_topomask
+print(pyg_topomask.__file__)
+sys.argv[1:] = (
+    'train --cfg digits gt.layer_type GINE+Linear gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8 optim.max_epoch 1 '
+    'optim.num_warmup_epochs 0 topomask.transforms [] topomask.progress False accelerator cpu'
+).split()
+runpy.run_module('pyg_topomask', run_name='__main__')
+"""
+
+
+@pytest.mark.parametrize('kind', ['wheel', 'editable'])
+def test_digits_are_trained_from(kind: str, tmp_path: Path) -> None:
+    source, installed, empty = (tmp_path / name for name in ('source', 'installed', 'empty'))
+    source.mkdir()
+    empty.mkdir()
+    for name in SOURCES:  # a build leaves files in its folder
+        if (ROOT / name).is_dir():
+            shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns('__pycache__'))
+        else:
+            shutil.copy(ROOT / name, source)
+    build = f'from setuptools import build_meta; build_meta.build_{kind}({str(tmp_path)!r})'
+    subprocess.run([sys.executable, '-c', build], cwd=source, check=True, capture_output=True)
+    (wheel,) = tmp_path.glob('*.whl')
+    with ZipFile(wheel) as file:
+        file.extractall(installed)
+        packed = {name for name in file.namelist() if name.endswith('.yaml')}
+    files = {f'pyg_topomask/graphgps_configs/{path.relative_to(CONFIGS).as_posix()}' for path in CONFIGS.rglob('*.yaml')}
+    assert packed == (files if kind == 'wheel' else set())
+    command = [sys.executable, '-W', 'ignore', '-c', SHORT_RUN, str(installed)]
+    # Without PYTHONPATH, which could name this checkout.
+    environment = {'OMP_NUM_THREADS': '1', 'TOPOMASK_DEVICE': 'cpu'}
+    run = subprocess.run(command, cwd=empty, env=environment, capture_output=True, text=True, timeout=300, check=False)
+    assert run.returncode == 0, run.stderr
+    assert run.stdout.startswith(str(installed if kind == 'wheel' else source))
+    assert 'test accuracy 0.' in run.stdout
