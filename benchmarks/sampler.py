@@ -11,11 +11,10 @@ from torch import Tensor
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.machine.walk import walk as compiled_walk
 from pyg_topomask.walks import WalkSettings, sample_walks
 from pyg_topomask.walks.transitions import Transitions
 from pyg_topomask.walks.uniform import counter_uniform
-from pyg_topomask.walks.walk import walk
+from pyg_topomask.walks.walk import walk, walk_compiled
 
 __all__ = ['run']
 
@@ -53,7 +52,7 @@ def _functions(edge_index: Tensor, size: int) -> dict[str, Callable[[], object]]
     position, nodes = graph.segments.position, range(size)
     uniform = counter_uniform(0, position, WALKS)
     functions: dict[str, Callable[[], object]] = {
-        'walks, Numba': lambda: compiled_walk(nodes, position, transitions, settings, 0, merge=False),
+        'walks, Numba': lambda: walk_compiled(nodes, position, transitions, settings, 0, merge=False),
         'features, Numba': lambda: sample_walks(graph, settings, 0, 'numba'),
         'walks, torch': lambda: walk(transitions, settings, uniform, nodes),
         'features, torch': lambda: sample_walks(graph, settings, 0, 'torch'),

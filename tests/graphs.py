@@ -1,6 +1,7 @@
 """The graphs that tests run over, degenerate ones first."""
 
 import torch
+from grids import by_day
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -107,3 +108,10 @@ GRAPHS = {
     'batch': lambda: Batch.from_data_list(uneven_graphs()),
     'trailing_empty_graph': lambda: Batch.from_data_list(trailing_empty_graphs()),
 }
+
+#: Those that differ in kind run by day, and all of them at night.
+DAILY = ('empty', 'disconnected', 'negative_weights', 'parallel_edges', 'batch')
+GRAPH_NAMES = by_day(GRAPHS, DAILY)
+NAMES_WITH_NODES = by_day([name for name in GRAPHS if name != 'empty'], DAILY)
+#: Of single graphs with edges, which a transform takes.
+SINGLE_GRAPHS = by_day(sorted(set(GRAPHS) - {'batch', 'trailing_empty_graph', 'no_edge_index'}), DAILY)

@@ -11,6 +11,7 @@ import pytest
 import torch
 from devices import CPU, DEVICE, assert_alike, batch, cubes, forest, symmetric, to, with_gradients
 from fuzz.strategies import CHANNELS, attributed, edges, random
+from grids import covering
 from rounding import BOUND, relative_error
 from torch import Tensor
 from torch.nn import Module
@@ -29,9 +30,13 @@ from pyg_topomask.walks import WalkSettings, sample_walks
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
-pytestmark = pytest.mark.skipif(
-    DEVICE.type == 'cuda' and not torch.cuda.is_available(), reason='no GPU; TOPOMASK_DEVICE=cpu runs these tests without one'
-)
+pytestmark = [
+    pytest.mark.skipif(
+        DEVICE.type == 'cuda' and not torch.cuda.is_available(),
+        reason='no GPU; TOPOMASK_DEVICE=cpu runs these tests without one',
+    ),
+    *([pytest.mark.nightly] if DEVICE.type == 'cpu' else []),
+]
 
 HEADS = 2
 
@@ -318,8 +323,12 @@ def test_gradients_in_edge_weights_and_after_a_step(name: str) -> None:
     assert_alike(run)
 
 
-@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
-@pytest.mark.parametrize('name', ['linear', 'grf', 'asymmetric_grf', 'grf_softmax', 'expander', 'sin_degree', 'kmip'])
+@pytest.mark.parametrize(
+    ('name', 'dtype'),
+    covering(
+        ['linear', 'grf', 'asymmetric_grf', 'grf_softmax', 'expander', 'sin_degree', 'kmip'], [torch.bfloat16, torch.float16]
+    ),
+)
 def test_autocast(name: str, dtype: torch.dtype) -> None:
     """Against double precision, in which k-MIP attention would choose other keys: it takes them all."""
     layer_case = LAYERS[name] if name != 'kmip' else LayerCase(layer(nn.KMIPAttention, k=12))

@@ -14,7 +14,7 @@ from unittest import mock
 import pytest
 import torch
 import yaml
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES, GRAPHS
 
 pytest.importorskip('yacs')
 
@@ -217,7 +217,7 @@ def test_table_holds_every_attention_and_mask() -> None:
     assert classes == masks | attentions
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path) -> None:
     mask = execute(WRITE_A_MASK)['BallMask'](heads=2, hops=2)
     torch.nn.init.normal_(mask.log_weight)

@@ -5,6 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
+from grids import covering
 from oracles import confidence, softmax_kernel, standard_scores
 from scipy.special import gamma, iv
 from torch import Tensor
@@ -99,8 +100,7 @@ def inputs(scale: float, rows: int, channels: int) -> tuple[Tensor, Tensor]:
     return x, y
 
 
-@pytest.mark.parametrize('features', [3, 4, 10])
-@pytest.mark.parametrize('orthogonal', [True, False])
+@pytest.mark.parametrize(('orthogonal', 'features'), covering([True, False], [3, 4, 10]))
 @ORTHOGONAL_OR_NOT
 def test_random_features_estimate_the_softmax_kernel_without_bias(
     random_features: type, orthogonal: bool, features: int

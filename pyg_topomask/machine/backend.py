@@ -1,35 +1,79 @@
-r"""The choice between compiled code with Numba and tensor operations, and threads of compiled code."""
+r"""The lookup of kernels: which function has machine code on which device."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Iterable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from functools import cache
-from typing import Any, TypeVar
+from importlib import import_module
+from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from torch import Tensor
 
-T = TypeVar('T')
-Array = NDArray[Any]
+# The file of this folder with the kernel of each name: that of the plain version which it replaces.
+_KERNELS = {
+    'attend_entries': 'entries',
+    'attend_entries_backward': 'entries',
+    'attend_softmax': 'entries',
+    'attend_softmax_backward': 'entries',
+    'attend_prepared_blocks': 'blocks',
+    'attend_prepared_blocks_backward': 'blocks',
+    'attend_low_rank_batch': 'low_rank',
+    'attend_low_rank_batch_backward': 'low_rank',
+    'attend_polynomial': 'polynomial',
+    'attend_polynomial_backward': 'polynomial',
+    'polynomial_action': 'polynomial',
+    'polynomial_action_backward': 'polynomial',
+    'polynomial_blocks': 'polynomial',
+    'attend_tree': 'tree',
+    'attend_tree_backward': 'tree',
+    'tree_product': 'tree',
+    'tree_product_backward': 'tree',
+    'preorder': 'tree',
+    'in_range': 'scaling',
+    'search': 'topk',
+    'walk': 'walk',
+    'meet': 'pairs',
+    'squares': 'pairs',
+    'blocks_of_sums': 'pairs',
+    'pairs_within': 'hops',
+}
 
-# Multiplications that a thread does alone, and the chunks for each thread: one that starts late takes fewer.
-ALONE, _SHARES = 2**22, 4
+
+def kernel(name: str, device: torch.device) -> Any:
+    r"""Returns the machine code of a function, or :obj:`None` if there is only the plain version on this device.
+
+    Args:
+        name (str): The name of the plain version.
+        device (torch.device): The device of the tensors.
+
+    Example:
+        >>> kernel('attend_entries', torch.device('meta')) is None
+        True
+    """
+    return _loaded(name) if uses_numba(device) else None
+
+
+@cache
+def _loaded(name: str) -> Callable[..., Any]:
+    # When it is first called for: Numba takes longer to import than this package.
+    return getattr(import_module(f'pyg_topomask.machine.{_KERNELS[name]}'), name)
 
 
 def uses_numba(device: torch.device) -> bool:
     r"""Returns whether to use compiled code: on a CPU, if Numba is installed and supports the installed NumPy."""
-    if device.type != 'cpu':
+    if device.type != 'cpu' or not has_numba():
         return False
+    if not torch.compiler.is_compiling():  # which would read it as Python
+        _announce_compilation()
+    return True
+
+
+def has_numba() -> bool:
     try:
         import numba  # noqa: F401
     except ImportError:
         return False
-    if not torch.compiler.is_compiling():  # which would read it as Python
-        _announce_compilation()
     return True
 
 
@@ -52,53 +96,3 @@ def _announce_compilation() -> None:
 @cache
 def _print_once(line: str) -> None:
     print(line, file=sys.stderr, flush=True)
-
-
-def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list[T]:
-    r"""Returns the results of :func:`map` for a function that releases the interpreter's lock, in as many threads as torch
-    uses. The calling thread works too, since two new threads may share a core. Threads end with the call, because they would
-    not survive a fork.
-    """
-    results: dict[int, T] = {}
-    tasks = list(enumerate(zip(*arguments, strict=True)))
-    helpers = min(torch.get_num_threads(), len(tasks)) - 1
-    if helpers < 1:
-        return [function(*arguments) for _, arguments in tasks]
-    left = iter(tasks)
-
-    def work() -> None:
-        for place, arguments in left:
-            results[place] = function(*arguments)
-
-    with ThreadPoolExecutor(helpers) as pool:
-        futures = [pool.submit(work) for _ in range(helpers)]
-        work()
-    for future in futures:
-        future.result()
-    return [results[place] for place in range(len(tasks))]
-
-
-def array_of(tensor: Tensor) -> Array:
-    r"""Returns the numbers of a tensor on the CPU one after the other, which machine code reads and writes."""
-    return tensor.detach().contiguous().view(-1).numpy()
-
-
-def in_chunks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
-    r"""Calls a function with chunks of rows of about as many entries, in threads if there is much to do for each.
-
-    Args:
-        function (callable): Takes the first row and the one after the last. It runs without the interpreter's lock.
-        ptr (numpy.ndarray): Where the entries of each row begin.
-        work (int): Multiplications for each entry.
-        first (int): The first row. (default: :obj:`0`)
-        last (int, optional): The row after the last. (default: :obj:`None`, the number of rows)
-    """
-    last = len(ptr) - 1 if last is None else last
-    start, stop, threads = int(ptr[first]), int(ptr[last]), torch.get_num_threads()
-    chunks = min(_SHARES * threads, (stop - start) * work // ALONE) if threads > 1 else 1
-    if chunks < 2:
-        function(first, last)
-        return
-    middle = np.searchsorted(ptr[first:last], np.linspace(start, stop, chunks + 1)[1:-1]) + first
-    bounds = [first, *middle.tolist(), last]
-    in_threads(function, bounds[:-1], bounds[1:])

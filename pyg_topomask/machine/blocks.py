@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
-from pyg_topomask.machine.backend import Array, array_of, in_chunks
-from pyg_topomask.machine.vectors import compiled, dot_rows, multiply, multiply_add
-from pyg_topomask.ops.normalize import with_ones
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import Array, array_of, in_chunks
+from pyg_topomask.machine.vectors import dot_rows, multiply, multiply_add
 
 # Scores that are computed at a time: few enough for the nearest cache of a core.
 _TILE = 2**12
@@ -35,7 +31,7 @@ def _shape(first_graph, last_graph, ptr, tile):  # type: ignore[no-untyped-def]
     return most, min(most, max(8, tile // most // 8 * 8))
 
 
-@njit(nogil=True, cache=True, error_model='numpy', fastmath={'reassoc', 'contract', 'nsz'})
+@compiled(any_order=True)
 def _weigh(score, mask, number, start, total, size):  # type: ignore[no-untyped-def]
     r"""Multiplies scores by the mask, row by row, and sums them and their magnitudes up."""
     for row in range(len(total)):
@@ -169,7 +165,9 @@ def _backward(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
 
 
-def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, terms: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def attend_prepared_blocks(
+    ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, terms: Tensor
+) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns numerators, :obj:`[N, H, d]`, denominators and the sums of magnitudes, :obj:`[N, H]`.
 
     Args:
@@ -188,16 +186,17 @@ def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, 
     return out, total, size
 
 
-def backward(
-    ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, terms: Tensor, upstream: Tensor, learned: bool
+def attend_prepared_blocks_backward(
+    ptr: Tensor, q: Tensor, k: Tensor, values: Tensor, coefficients: Tensor, terms: Tensor, upstream: Tensor, learned: bool
 ) -> list[Tensor]:
     r"""Returns the gradients of queries, keys, values and, if they are learned, coefficients from those of numerators and
-    denominators, :obj:`[N, H, d + 1]`. Arguments are those of :func:`forward`.
+    denominators, :obj:`[N, H, d + 1]`. Values have a column of ones, :obj:`[N, H, d + 1]`; the other arguments are those of
+    :func:`attend_prepared_blocks`.
     """
-    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
-    inputs = q, k, with_ones(v), coefficients, *_split(terms, q), upstream, *grads
+    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, values[..., :-1])]
+    inputs = q, k, values, coefficients, *_split(terms, q), upstream, *grads
     arrays, pairs = tuple(map(array_of, inputs)), _pairs(ptr)
-    sizes = (q.size(1), q.size(2), v.size(2), *coefficients.shape, _TILE)
+    sizes = (q.size(1), q.size(2), values.size(2) - 1, *coefficients.shape, _TILE)
     totals: list[Tensor] = []
 
     def run(first: int, last: int) -> None:
@@ -205,7 +204,7 @@ def backward(
         totals.append(total)
         _backward(first, last, array_of(ptr), pairs, *arrays, array_of(total), *sizes)
 
-    in_chunks(run, pairs, 2 * q.size(1) * (q.size(2) + v.size(2) + terms.size(0)))
+    in_chunks(run, pairs, 2 * q.size(1) * (q.size(2) + values.size(2) + terms.size(0)))
     return [*grads, torch.stack(totals).sum(0)] if learned else grads
 
 

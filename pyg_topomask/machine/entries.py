@@ -14,7 +14,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import ALONE, Array, array_of, in_chunks, in_threads
 from pyg_topomask.machine.entry_sums import (
     backward_columns,
     backward_rows,
@@ -23,6 +22,7 @@ from pyg_topomask.machine.entry_sums import (
     softmax_backward_rows,
     softmax_rows,
 )
+from pyg_topomask.machine.threads import ALONE, Array, array_of, in_chunks, in_threads
 
 # Entries of all heads in graphs that the backward pass takes together: two numbers for each stay in cache.
 _TOGETHER = 2**17
@@ -30,7 +30,7 @@ _TOGETHER = 2**17
 _PAIRS = 2**26
 
 
-def forward(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
+def attend_entries(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns the output, :obj:`[N, H, d]`, and the inverse weights of the rows, :obj:`[N, H]`.
 
     Args:
@@ -52,7 +52,7 @@ def forward(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tenso
     return out, inverse
 
 
-def backward(
+def attend_entries_backward(
     pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sums: tuple[Tensor, Tensor], learned: bool
 ) -> list[Tensor]:
     r"""Returns the gradients of queries, keys and values, and that of the mask if it is learned.
@@ -142,7 +142,7 @@ def _stride(mask: Tensor) -> int:
     return mask.size(1) if mask.size(0) > 1 else 0
 
 
-def softmax_forward(
+def attend_softmax(
     pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     r"""Returns the output of softmax attention, :obj:`[N, H, d]`, and its coefficients, :obj:`[H, nnz]`.
@@ -166,7 +166,7 @@ def softmax_forward(
     return out, alpha
 
 
-def softmax_backward(
+def attend_softmax_backward(
     pattern: SparsePattern,
     q: Tensor,
     k: Tensor,

@@ -11,10 +11,8 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from pyg_topomask.machine.vectors import Writer, compiled, index
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.vectors import Writer, index
 
 
 @intrinsic

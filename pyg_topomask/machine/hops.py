@@ -7,11 +7,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import array_of, in_chunks
-from pyg_topomask.machine.vectors import compiled, lowest_bit
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import array_of, in_chunks
+from pyg_topomask.machine.vectors import lowest_bit
 
 # Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
 _APART = 512
@@ -75,24 +73,18 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
             place += 1
 
 
-def count_pairs_within(pattern: SparsePattern, max_hops: int) -> Tensor:
-    r"""Returns the number of nodes within :obj:`max_hops` edges of each node, :obj:`[N]`."""
-    counts = torch.empty(pattern.num_rows, dtype=torch.long)
-    rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, array_of(counts))
-    in_chunks(lambda first, last: _count(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
-    return counts
-
-
-def list_pairs_within(pattern: SparsePattern, max_hops: int, counts: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns the nodes within :obj:`max_hops` edges of each node in ascending order, and their distances.
-
-    Args:
-        pattern (SparsePattern): The edges.
-        max_hops (int): The number of edges.
-        counts (torch.Tensor): What :func:`count_pairs_within` returns.
+def pairs_within(pattern: SparsePattern, max_hops: int, most: int) -> tuple[int, tuple[Tensor, Tensor, Tensor] | None]:
+    r"""Returns the number of pairs of nodes within :obj:`max_hops` edges. Unless they are more than :obj:`most`, also returns
+    the pairs in ascending order, and their distances.
     """
-    ends = counts.cumsum(0)
-    visited, length = (pattern.col.new_empty(int(counts.sum())) for _ in range(2))
-    rowptr, arrays = array_of(pattern.rowptr), (array_of(pattern.col), max_hops, *map(array_of, (ends, visited, length)))
-    in_chunks(lambda first, last: _list(first, last, rowptr, *arrays), rowptr, 2 ** min(max_hops, _FEW))
-    return visited, length
+    counts = torch.empty(pattern.num_rows, dtype=torch.long)
+    rowptr, matrix, work = array_of(pattern.rowptr), (array_of(pattern.col), max_hops), 2 ** min(max_hops, _FEW)
+    in_chunks(lambda first, last: _count(first, last, rowptr, *matrix, array_of(counts)), rowptr, work)
+    number = int(counts.sum())
+    if number > most:
+        return number, None
+    start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=number)
+    visited, length = (pattern.col.new_empty(number) for _ in range(2))
+    columns = tuple(map(array_of, (counts.cumsum(0), visited, length)))
+    in_chunks(lambda first, last: _list(first, last, rowptr, *matrix, *columns), rowptr, work)
+    return number, (start, visited, length)

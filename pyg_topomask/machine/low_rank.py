@@ -11,15 +11,12 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.machine.backend import array_of, in_chunks
-from pyg_topomask.machine.vectors import compiled, dot_rows, multiply
-from pyg_topomask.ops.normalize import with_ones
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import array_of, in_chunks
+from pyg_topomask.machine.vectors import dot_rows, multiply
 
 # Nodes of a block in sums over nodes. The rounding errors of one long sum would add up.
 BLOCK = 4096
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
 
 
 @compiled
@@ -130,18 +127,19 @@ def _backward(  # type: ignore[no-untyped-def]
             _unweigh(grad, k, right, first, last, head, heads, features, ranks, grad_k, grad_right)
 
 
-def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, factors: Sequence[Tensor], sized: bool) -> tuple[Tensor, Tensor]:
+def attend_low_rank_batch(
+    ptr: Tensor, q: Tensor, k: Tensor, values: Tensor, factors: Sequence[Tensor], sized: bool
+) -> tuple[Tensor, Tensor]:
     r"""Returns numerators and denominators, :obj:`[N, H, d + 1]`, and the sums of magnitudes if asked for, :obj:`[N, H]`.
 
     Args:
         ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
         q (torch.Tensor): Queries, :obj:`[N, H, m]`.
         k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+        values (torch.Tensor): Values and a column of ones, :obj:`[N, H, d + 1]`.
         factors (sequence of torch.Tensor): Left and right factors, :obj:`[N, H, r]`, or none for a mask of ones.
         sized (bool): Whether to sum up magnitudes.
     """
-    values = with_ones(v)
     total, size = torch.empty_like(values), q.new_empty(q.shape[:2] if sized else 0)
     left, right = factors or (q.new_empty(0),) * 2
     arrays = tuple(map(array_of, (ptr, q, k, values, left, right, total, size)))
@@ -150,13 +148,14 @@ def forward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, factors: Sequence[Tens
     return total, size
 
 
-def backward(ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, factors: Sequence[Tensor], upstream: Tensor) -> list[Tensor]:
+def attend_low_rank_batch_backward(
+    ptr: Tensor, q: Tensor, k: Tensor, values: Tensor, factors: Sequence[Tensor], upstream: Tensor
+) -> list[Tensor]:
     r"""Returns the gradients of queries, keys, values and factors from those of numerators and denominators,
-    :obj:`[N, H, d + 1]`. Arguments are those of :func:`forward`.
+    :obj:`[N, H, d + 1]`. Arguments are those of :func:`attend_low_rank_batch`.
     """
-    values = with_ones(v)
     left, right = factors or (q.new_empty(0),) * 2
-    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v, left, right)]
+    grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, values[..., :-1], left, right)]
     arrays = tuple(map(array_of, (ptr, q, k, values, left, right, upstream, *grads)))
     sizes = _sizes(q, values, factors)
     in_chunks(lambda first, last: _backward(first, last, *arrays, *sizes), arrays[0], 3 * _work(*sizes))

@@ -2,14 +2,17 @@ r"""The meetings of walks, compiled with Numba: a table per start node replaces 
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
-from numba import njit
+import torch
+from torch import Tensor
+from torch.nn.functional import pad
 
-from pyg_topomask.machine.backend import Array
-from pyg_topomask.machine.vectors import compiled, lowest_bit
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
+from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import Array, array_of, in_chunks
+from pyg_topomask.machine.vectors import lowest_bit
 
 # Nodes that are met are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
 _APART = 512
@@ -68,14 +71,14 @@ def _meet(  # type: ignore[no-untyped-def]
     return pairs, used
 
 
-@njit(nogil=True, cache=True, error_model='numpy', fastmath={'contract'})
+@compiled(any_order=True)
 def _add_multiple(x, factor, out):  # type: ignore[no-untyped-def]
     for place in range(len(x)):
         out[place] += factor * x[place]
 
 
 @compiled
-def add_blocks(  # type: ignore[no-untyped-def]
+def _add_blocks(  # type: ignore[no-untyped-def]
     first_graph, last_graph, ptr, pairs, rowptr, start, visited, length, load, other_rowptr, other_start, other_visited,
     other_length, other_load, hops, out,
 ):  # fmt: skip
@@ -102,8 +105,7 @@ def add_blocks(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def add_squares(start, visited, length, load, width, out):  # type: ignore[no-untyped-def]
-    r"""Adds the products of the loads of each node's visits to the same node, by the sum of their hops."""
+def _add_squares(start, visited, length, load, width, out):  # type: ignore[no-untyped-def]
     for visit in range(len(load)):
         other = visit
         while other < len(load) and start[other] == start[visit] and visited[other] == visited[visit]:
@@ -112,33 +114,80 @@ def add_squares(start, visited, length, load, width, out):  # type: ignore[no-un
             other += 1
 
 
-def meet(
-    nodes: range, rowptr: Array, query: tuple[Array, ...], by_node: Array, key: tuple[Array, ...], kind: Array, every: bool
-) -> tuple[Array, ...]:
+# The start nodes, visited nodes, hops and loads of walks, sorted.
+Visits = tuple[Tensor, Tensor, Tensor, Tensor]
+
+
+def meet(query: Visits, key: Visits, num_nodes: int, kind: Array, every: bool, at_a_time: int) -> tuple[Tensor, ...]:
     r"""Returns the pairs of start nodes whose walks meet, in ascending order: rows, columns, and the number of kinds of
     meetings per pair, followed by the kinds and their loads, pair by pair. With
     :obj:`every`, it returns rows, columns and the loads of all kinds.
 
     Args:
-        nodes (range): The start nodes of the queries.
-        rowptr (numpy.ndarray): The first visit of each of them.
-        query (tuple of numpy.ndarray): The visited nodes, hops and loads of these visits.
-        by_node (numpy.ndarray): The first visit of the keys' walks to each node.
-        key (tuple of numpy.ndarray): The start nodes, hops and loads of these visits.
+        query (tuple of torch.Tensor): The visits of the queries' walks.
+        key (tuple of torch.Tensor): The visits of the keys' walks.
+        num_nodes (int): The number of nodes.
         kind (numpy.ndarray): The kind of a meeting, indexed by the hops of the query's and the key's walk.
         every (bool): Return the loads of all kinds.
+        at_a_time (int): The number of meetings that are counted at a time.
     """
-    visits = rowptr[nodes.start : nodes.stop + 1]
-    meetings = np.append(0, np.diff(by_node)[query[0][visits[0] : visits[-1]]].cumsum())
+    of_queries = [array_of(column) for column in query[1:]]
+    by_node = stable_argsort(key[1], num_nodes)
+    of_keys = [array_of(column.index_select(0, by_node)) for column in (key[0], key[2], key[3])]
+    rowptr, first = _ends(query[0], num_nodes), _ends(key[1], num_nodes)
+    meetings = np.append(0, np.diff(first)[of_queries[0]].cumsum())[rowptr]
+    chunk = meetings[1:] // at_a_time
+    bounds = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), num_nodes]
+    parts = [_meet_in_rows(*rows, meetings, rowptr, of_queries, first, of_keys, kind, every) for rows in pairwise(bounds)]
+    return tuple(torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+
+
+def _meet_in_rows(
+    start: int, stop: int, meetings: Array, rowptr: Array, query: list[Array], by_node: Array, key: list[Array], kind: Array,
+    every: bool,
+) -> tuple[Array, ...]:  # fmt: skip
     size, kinds = len(rowptr) - 1, int(kind.max()) + 1
-    of_node = np.minimum(np.diff(meetings[visits - visits[0]]), size)
+    of_node = np.minimum(np.diff(meetings[start : stop + 1]), size)
     most, pairs_at_most = int(of_node.max(initial=0)), int(of_node.sum())
-    room = pairs_at_most if every else int(meetings[-1])
+    room = pairs_at_most if every else int(meetings[stop] - meetings[start])
     rows, cols = np.empty(pairs_at_most, np.int32), np.empty(pairs_at_most, np.int32)
     counts, combinations = (None, None) if every else (np.empty(pairs_at_most, np.int32), np.empty(room, np.int32))
     loads = np.empty(room * kinds if every else room, query[2].dtype)
     tables = *query, by_node, *key, kind.ravel()
     sizes, columns = (kinds, kind.shape[1], size, most), (rows, cols, counts, combinations, loads)
-    pairs, used = _meet(nodes.start, nodes.stop, rowptr, *tables, *sizes, *columns)
+    pairs, used = _meet(start, stop, rowptr, *tables, *sizes, *columns)
     counted = () if counts is None or combinations is None else (counts[:pairs].copy(), combinations[:used].copy())
     return rows[:pairs].copy(), cols[:pairs].copy(), *counted, loads[:used].copy()
+
+
+def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor:
+    r"""Returns the products of loads that meet, by the sum of their hops, at all pairs of nodes of the same graph, by row,
+    :obj:`[2 * hops + 1, num_pairs]`.
+
+    Args:
+        query (tuple of torch.Tensor): The visits of the queries' walks.
+        key (tuple of torch.Tensor): The visits of the keys' walks.
+        hops (int): The largest number of hops.
+        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
+    """
+    pairs, num_nodes = array_of(pad(ptr.diff().square().cumsum(0), (1, 0))), int(ptr[-1])
+    out = np.zeros((2 * hops + 1, pairs[-1]), array_of(query[3]).dtype)
+    tables: list[Array] = []
+    for visits in (query, key):
+        tables += [_ends(visits[0], num_nodes), *map(array_of, visits)]
+    in_chunks(lambda first, last: _add_blocks(first, last, array_of(ptr), pairs, *tables, hops, out), pairs, 2 * hops + 1)
+    return torch.from_numpy(out)
+
+
+def squares(visits: Visits, num_nodes: int, hops: int) -> Tensor:
+    r"""Returns the products of the loads of each node's visits to the same node, by the sum of their hops,
+    :obj:`[num_nodes, 2 * hops + 1]`.
+    """
+    out = visits[3].new_zeros(num_nodes, 2 * hops + 1)
+    _add_squares(*map(array_of, visits), out.size(1), array_of(out))
+    return out
+
+
+def _ends(node: Tensor, num_nodes: int) -> Array:
+    r"""Returns where the visits of each node begin, and where the last ones end."""
+    return np.append(0, np.cumsum(np.bincount(array_of(node), minlength=num_nodes)))

@@ -12,20 +12,18 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import Array, array_of, in_chunks, in_threads
+from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.entries import closed_ends
-from pyg_topomask.machine.vectors import Writer, compiled, dot_rows, index, multiply, multiply_add
+from pyg_topomask.machine.threads import Array, array_of, in_chunks, in_threads
+from pyg_topomask.machine.vectors import Writer, dot_rows, index, multiply, multiply_add
 
 T = TypeVar('T')
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
 
 # Bytes of a block of products, which several steps read; features of one at least; and nodes of small graphs taken together.
 _BLOCK, _FEATURES, _NODES = 2**17, 4, 256
@@ -107,7 +105,7 @@ def _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, las
     return x
 
 
-@njit(nogil=True, cache=True, error_model='numpy', fastmath={'reassoc', 'contract', 'nsz'})
+@compiled(any_order=True)
 def _first_term(x, u, total, size, coefficient):  # type: ignore[no-untyped-def]
     product = x.dtype.type(0)
     for place in range(size):
@@ -218,7 +216,7 @@ def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, term
                 multiply(basis, scratch, out, 0, terms, 1, row * columns, size, place, every, count, terms, columns)
 
 
-def blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, segments: Segments) -> Tensor:
+def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, segments: Segments) -> Tensor:
     r"""Returns the entries of polynomials. Arguments: see :func:`~pyg_topomask.operators.polynomial.polynomial_blocks`."""
     count, terms = basis.shape
     # NumPy asks for large pages of memory, which take a quarter of the time to get.
@@ -237,7 +235,7 @@ def blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, se
     return out
 
 
-def forward(
+def attend_polynomial(
     pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, q: Tensor, k: Tensor, v: Tensor
 ) -> Tensor:
     r"""Returns the sums of the values, weighted by scores and mask, :obj:`[N, H, d]`.
@@ -263,7 +261,7 @@ def forward(
     return total
 
 
-def backward(
+def attend_polynomial_backward(
     pattern: SparsePattern,
     value: Tensor,
     coefficients: Tensor,
@@ -274,7 +272,7 @@ def backward(
     upstream: Tensor,
 ) -> list[Tensor]:
     r"""Returns the gradients of queries, keys, values and coefficients from that of the output, :obj:`[N, H, d]`.
-    Arguments are those of :func:`forward`.
+    Arguments are those of :func:`attend_polynomial`.
     """
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
     matrix = tuple(map(array_of, (value, pattern.col, pattern.rowptr)))
@@ -294,19 +292,23 @@ def backward(
     return [*grads, grad if coefficients.size(0) > 1 else grad.sum(0, keepdim=True)]
 
 
-def apply(pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor) -> Tensor:
+def polynomial_action(pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor) -> Tensor:
     r"""Returns the product of the polynomial and :obj:`x`, :obj:`[N, H, c]`."""
     ones = x.new_ones(*x.shape[:2], 1)
-    return torch.cat([forward(pattern, value, coefficients, method, ones, ones, part) for part in x.split(_COLUMNS, 2)], 2)
+    return torch.cat(
+        [attend_polynomial(pattern, value, coefficients, method, ones, ones, part) for part in x.split(_COLUMNS, 2)], 2
+    )
 
 
-def apply_backward(
+def polynomial_action_backward(
     pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor, grad: Tensor
 ) -> tuple[Tensor, Tensor]:
-    r"""Returns the gradients of :obj:`x` and the coefficients in :func:`apply`."""
+    r"""Returns the gradients of :obj:`x` and the coefficients in :func:`polynomial_action`."""
     ones, total, grads = x.new_ones(*x.shape[:2], 1), torch.zeros_like(coefficients), []
     for part, grad_part in zip(x.split(_COLUMNS, 2), grad.split(_COLUMNS, 2), strict=True):
-        *_, grad_x, grad_coefficients = backward(pattern, value, coefficients, method, ones, ones, part, grad_part)
+        *_, grad_x, grad_coefficients = attend_polynomial_backward(
+            pattern, value, coefficients, method, ones, ones, part, grad_part
+        )
         grads.append(grad_x)
         total += grad_coefficients
     return torch.cat(grads, 2), total

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
-from pyg_topomask.machine.backend import ALONE, Array, in_threads
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import ALONE, Array, in_threads
 
 
-@njit(nogil=True, cache=True, fastmath={'reassoc', 'contract', 'nsz'})
+@compiled(any_order=True)
 def _in_range(rows, least, most, zeros):  # type: ignore[no-untyped-def]
     inside = True
     # Without an early end, so that rows are summed side by side.

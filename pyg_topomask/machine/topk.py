@@ -11,11 +11,9 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from torch import Tensor
 
-from pyg_topomask.machine.backend import array_of, in_chunks
-from pyg_topomask.machine.vectors import Writer, compiled, index, lowest_bit, multiply
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import array_of, in_chunks
+from pyg_topomask.machine.vectors import Writer, index, lowest_bit, multiply
 
 # Queries whose scores are computed together, queries that read a block of keys in turn, and scores that are compared together.
 _ROWS, _QUERIES, _LANES = 8, 64, 16

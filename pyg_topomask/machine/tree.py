@@ -8,21 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
 from torch import Tensor
 
-from pyg_topomask.machine.backend import Array, array_of, in_threads
-from pyg_topomask.machine.vectors import Writer, compiled, dot_rows, multiply, multiply_add
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import Array, array_of, in_threads
+from pyg_topomask.machine.tree_factors import TreeFactors
+from pyg_topomask.machine.vectors import Writer, dot_rows, multiply, multiply_add
 
 T = TypeVar('T')
-
-# The digest of ops/vectors.py, so that Numba compiles this file again if that one changes. A test compares it.
-VECTORS = '8d395281b0be'
 
 # Numbers of products that stay in cache, and of those of large trees; features of the latter; nodes of small trees together.
 _NEAR, _FAR, _FEATURES, _NODES = 2**14, 2**23, 4, 256
@@ -164,7 +163,7 @@ def _climb(keys, values, decay, above, start, x, begin, width, features, channel
             _combined(x, x, x, 1.0, 1.0, place, parent + columns, parent + columns, size)
 
 
-@njit(nogil=True, inline='always')
+@compiled
 def _pass_down(x, y, place, target, parent, decay, gain, columns):  # type: ignore[no-untyped-def]
     r"""Writes the weighted sum over the tree of a node, given that over its subtree, and that over the tree of its parent."""
     if target == parent:  # a root
@@ -301,42 +300,7 @@ def preorder(parent: Array) -> tuple[Tensor, Tensor]:
     return torch.from_numpy(order), torch.from_numpy(above)
 
 
-class TreeFactors(NamedTuple):
-    r"""What the mask of each head is made of, in float64: for :math:`\exp(a \, \mathrm{dist})` the factors of edges on the way
-    up and down, :obj:`[H, N]`; for other functions of the distance ones, :obj:`[1, N]`, and the function.
-
-    Args:
-        order (torch.Tensor): The nodes, see :func:`preorder`.
-        above (torch.Tensor): The places of their parents.
-        decay (torch.Tensor): :math:`e^{a \ell}` of the edge above each node, in this order.
-        gain (torch.Tensor): :math:`1 - e^{2 a \ell}`.
-        f (torch.Tensor): The function, :obj:`[H, L + 1]`: numbers that differ between distances, and one that is added to all.
-            :obj:`[H, 0]` for exponential functions.
-    """
-
-    order: Tensor
-    above: Tensor
-    decay: Tensor
-    gain: Tensor
-    f: Tensor
-
-    @classmethod
-    def of_exponent(cls, order: Tensor, above: Tensor, a: Tensor, length: Tensor) -> TreeFactors:
-        exponent = torch.outer(a.detach().double(), length.detach().double().index_select(0, order))
-        return cls(order, above, exponent.exp(), -(2 * exponent).expm1(), exponent.new_empty(a.numel(), 0))
-
-    @classmethod
-    def of_function(cls, order: Tensor, above: Tensor, f: Tensor) -> TreeFactors:
-        ones = torch.ones(1, order.numel(), dtype=torch.float64).expand(f.size(0), -1)
-        return cls(order, above, ones, ones, f.detach().double())
-
-    def part(self, first: int, last: int, head: int) -> tuple[Array, ...]:
-        r"""Returns what machine code reads for a head of some trees."""
-        above = array_of(self.above)[first:last] - first
-        return above, array_of(self.decay[head])[first:last], array_of(self.gain[head])[first:last], array_of(self.f[head])
-
-
-def forward(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+def attend_tree(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     r"""Returns the sums of the values, weighted by scores and mask, :obj:`[N, H, d]`.
 
     Args:
@@ -347,7 +311,7 @@ def forward(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     """
     parts = _parts_of_values(mask, v)
     if len(parts) > 1:
-        return torch.cat([forward(mask, q, k, part) for part in parts], 2)
+        return torch.cat([attend_tree(mask, q, k, part) for part in parts], 2)
     total = v.new_empty(v.shape)
 
     def run(order: Array, part: tuple[Array, ...], head: int) -> None:
@@ -359,18 +323,18 @@ def forward(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     return total
 
 
-def backward(
+def attend_tree_backward(
     mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor, upstream: Tensor, learn: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Returns the gradients of queries, keys and values from that of the output, :obj:`[N, H, d]`. If :obj:`learn`, also
     returns in float64 those of :math:`a \ell` for each edge, :obj:`[N, H]`, or of the function.
 
-    Arguments are those of :func:`forward`.
+    Arguments are those of :func:`attend_tree`.
     """
     parts = _parts_of_values(mask, v)
     if len(parts) > 1:
         pairs = zip(parts, upstream.split(parts[0].size(2), 2), strict=True)
-        results = [backward(mask, q, k, part, grad, learn) for part, grad in pairs]
+        results = [attend_tree_backward(mask, q, k, part, grad, learn) for part, grad in pairs]
         of_q, of_k, of_v, of_mask = zip(*results, strict=True)
         return torch.stack(of_q).sum(0), torch.stack(of_k).sum(0), torch.cat(of_v, 2), torch.stack(of_mask).sum(0)
     of_function = mask.f.size(1) > 0
@@ -393,16 +357,16 @@ def backward(
     return grad_q, grad_k, grad_v, learned if of_function else crossing.squeeze(-1)
 
 
-def apply(mask: TreeFactors, x: Tensor) -> Tensor:
+def tree_product(mask: TreeFactors, x: Tensor) -> Tensor:
     r"""Returns the product of the mask and :obj:`x`, :obj:`[N, H, c]`."""
     ones = x.new_ones(*x.shape[:2], 1)
-    return torch.cat([forward(mask, ones, ones, part) for part in x.split(_COLUMNS, 2)], 2)
+    return torch.cat([attend_tree(mask, ones, ones, part) for part in x.split(_COLUMNS, 2)], 2)
 
 
-def apply_backward(mask: TreeFactors, x: Tensor, grad: Tensor, learn: bool) -> tuple[Tensor, Tensor]:
-    r"""Returns the gradient of :obj:`x` in :func:`apply`, and the last one of :func:`backward`."""
+def tree_product_backward(mask: TreeFactors, x: Tensor, grad: Tensor, learn: bool) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradient of :obj:`x` in :func:`tree_product`, and the last one of :func:`attend_tree_backward`."""
     ones, parts = x.new_ones(*x.shape[:2], 1), zip(x.split(_COLUMNS, 2), grad.split(_COLUMNS, 2), strict=True)
-    results = [backward(mask, ones, ones, part, grad_part, learn)[2:] for part, grad_part in parts]
+    results = [attend_tree_backward(mask, ones, ones, part, grad_part, learn)[2:] for part, grad_part in parts]
     return torch.cat([grad_x for grad_x, _ in results], 2), torch.stack([learned for _, learned in results]).sum(0)
 
 

@@ -1,7 +1,6 @@
 r"""Vectors in machine code: a writer of loops over them, and the product of small matrices.
 
-LLVM makes slow code of loops over 16 channels. This file writes vectors. Numba keeps the machine code of a kernel until the
-file of the kernel changes. These files therefore hold a digest of this one, which a test compares.
+LLVM makes slow code of loops over 16 channels. This file writes vectors.
 """
 
 from __future__ import annotations
@@ -10,9 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
+
+from pyg_topomask.machine.compiled import ANY_ORDER
 
 # Bytes of a vector. Processors with shorter ones take several instructions.
 _BYTES = 64
@@ -20,8 +21,6 @@ _BYTES = 64
 _GROUP = 4
 # Rows of a product of matrices that are computed together.
 _ROWS = (8, 4, 1)
-# Sums in any order, as in products of matrices. NaN and infinity stay what they are.
-_FLAGS = ('reassoc', 'contract', 'nsz')
 _INDEX, _SHORT = ir.IntType(64), ir.IntType(32)
 
 
@@ -110,10 +109,10 @@ class Writer:
         return self.builder.shuffle_vector(x, y, ir.Constant(ir.VectorType(_SHORT, len(lanes)), lanes))
 
     def add(self, x: Any, y: Any) -> Any:
-        return self.builder.fadd(x, y, flags=_FLAGS)
+        return self.builder.fadd(x, y, flags=ANY_ORDER)
 
     def multiply(self, x: Any, y: Any) -> Any:
-        return self.builder.fmul(x, y, flags=_FLAGS)
+        return self.builder.fmul(x, y, flags=ANY_ORDER)
 
     def accumulate(self, variable: Any, x: Any) -> None:
         self.builder.store(self.add(self.builder.load(variable), x), variable)
@@ -264,4 +263,3 @@ def lowest_bit(typing: Any, bits: Any) -> Any:
 
 # The product of a matrix of any strides with one whose rows are contiguous, in place of the output or added to it.
 multiply, multiply_add = _multiplier(False), _multiplier(True)
-compiled = njit(nogil=True, cache=True, error_model='numpy')

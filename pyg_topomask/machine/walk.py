@@ -8,15 +8,12 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 import torch
-from numba import njit
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.machine.backend import in_threads
-from pyg_topomask.walks.samplers import APART, SAMPLERS
-from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.transitions import Transitions, as_factor
-from pyg_topomask.walks.uniform import seed_offset
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import in_threads
+from pyg_topomask.utils.splitmix import APART
 
 # The number of visits up to which one thread is used, and the number of chunks per thread otherwise. Threads of torch spin for
 # a while after an operation. A thread that starts late therefore processes fewer chunks.
@@ -27,10 +24,9 @@ _FEW = 256
 _SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
 _GOLDEN, _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 _ZERO, _ONE, _TWO, _THREE = (np.uint64(number) for number in range(4))
-_compile = njit(nogil=True, cache=True, error_model='numpy')
 
 
-@_compile
+@compiled
 def _splitmix(x):  # type: ignore[no-untyped-def]
     x += _GOLDEN
     x = (x ^ (x >> _SHIFT30)) * _FIRST
@@ -38,12 +34,12 @@ def _splitmix(x):  # type: ignore[no-untyped-def]
     return x ^ (x >> _SHIFT31)
 
 
-@_compile
+@compiled
 def _number(key, stream):  # type: ignore[no-untyped-def]
     return np.float64(np.int64(_splitmix(key + np.uint64(stream)) >> _SHIFT11)) * 2.0**-53
 
 
-@_compile
+@compiled
 def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
     if size > _FEW:
         ranked[:size] = keys[:size]
@@ -56,7 +52,7 @@ def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
         ranked[np.uint64(rank)] = key
 
 
-@_compile
+@compiled
 def _hops(key, survival, second):  # type: ignore[no-untyped-def]
     longest, made = np.uint64(len(survival) - 1), _ZERO
     if survival[longest] == 1.0:
@@ -69,7 +65,7 @@ def _hops(key, survival, second):  # type: ignore[no-untyped-def]
     return np.int64(made)
 
 
-@_compile
+@compiled
 def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
     pair, made = _splitmix(np.uint64(counter - (counter & 1)) + offset), 0
     while made < len(halting):
@@ -80,7 +76,7 @@ def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
     return made
 
 
-@_compile
+@compiled
 def _count(begin, end, num_walks, local_id, survival, halting, coupled, offset):  # type: ignore[no-untyped-def]
     total = end - begin
     for node in range(begin, end):
@@ -94,7 +90,7 @@ def _count(begin, end, num_walks, local_id, survival, halting, coupled, offset):
     return total
 
 
-@_compile
+@compiled
 def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
     low, high = row, row + degree - 1
     while low < high:
@@ -106,7 +102,7 @@ def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
     return low - row
 
 
-@_compile
+@compiled
 def _repel(step, going, key, position, degree, choice, members, numbers):  # type: ignore[no-untyped-def]
     num_walks = len(key)
     for walker in range(num_walks):
@@ -133,7 +129,7 @@ def _repel(step, going, key, position, degree, choice, members, numbers):  # typ
                 _redraw(step, key, width, choice, block)
 
 
-@_compile
+@compiled
 def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
     settled = np.ones(len(block), np.bool_)
     for rank in range(len(block)):
@@ -157,7 +153,7 @@ def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
                         settled[rank] = False
 
 
-@_compile
+@compiled
 def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads):  # type: ignore[no-untyped-def]
     _sort(keys, ranked, size)
     last = np.int64(-1)
@@ -172,7 +168,7 @@ def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited
     return used
 
 
-@_compile
+@compiled
 def _walk(  # type: ignore[no-untyped-def]
     begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, coupled, ratio, cumulative, going,
     ranked, offset, bits, places, opening, room, starts, visited, lengths, loads,
@@ -257,16 +253,32 @@ def _walk(  # type: ignore[no-untyped-def]
 
 
 def walk(
-    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
+    nodes: range,
+    position: Tensor,
+    transitions: tuple[Tensor, Tensor, Tensor, Tensor | None],
+    num_walks: int,
+    survival: Tensor,
+    offset: int,
+    antithetic: bool,
+    coupled: bool,
+    repelling: bool,
+    importance: bool,
+    merge: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Samples walks from some nodes on the CPU.
 
     Args:
         nodes (range): The nodes to start from.
         position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
-        transitions (Transitions): The transitions of all nodes.
-        settings (WalkSettings): The settings of the walks.
-        seed (int): The seed.
+        transitions (tuple): The fields :obj:`first` and :obj:`edges` of
+            :class:`~pyg_topomask.walks.transitions.Transitions`, the bits of :obj:`edges` as factors, and :obj:`cumulative`.
+        num_walks (int): The number of walks from each node.
+        survival (torch.Tensor): The probabilities of at least so many hops.
+        offset (int): What the seed adds to the counters.
+        antithetic (bool): Whether a pair of walkers halts at different times.
+        coupled (bool): Whether the second walker of a pair is long where the first is short.
+        repelling (bool): Whether walkers that meet leave along different edges.
+        importance (bool): Whether loads are divided by the probabilities of the walks.
         merge (bool): Add up and sort the loads of visits to the same node after the same number of hops.
             (default: :obj:`True`)
 
@@ -276,49 +288,45 @@ def walk(
     Raises:
         ValueError: If node, hops and index of a visit do not fit into 63 bits.
     """
-    longest = settings.max_walk_length
-    width = 1 + settings.num_walks * longest
+    first, edges, factor, targets = transitions
+    longest = survival.numel() - 1
+    width = 1 + num_walks * longest
     bits, places = longest.bit_length(), width.bit_length()
-    num_nodes = transitions.first.size(0)
+    num_nodes = first.size(0)
     if num_nodes.bit_length() + bits + places > 63:
         raise ArgumentError(
             'num_walks',
-            f'{settings.num_walks} of up to {longest} hops from {num_nodes} nodes',
+            f'{num_walks} of up to {longest} hops from {num_nodes} nodes',
             'numbers with fewer than 2**63 nodes times hops times visits of a node',
         )
-    sampler, index = SAMPLERS[settings.sampler], np.int32 if transitions.first.dtype == torch.int32 else np.int64
+    index = np.int32 if first.dtype == torch.int32 else np.int64
     # Four consecutive numbers per edge: Numba multiplies for two indices, and shifts for one.
-    edges, factor = transitions.edges.flatten(), as_factor(transitions.edges).flatten()
-    tables = [tensor.contiguous().numpy() for tensor in (transitions.first, edges, factor, position)]
-    probability = settings.survival
-    survival, tiny = probability.numpy(), torch.finfo(probability.dtype).tiny
-    halting = (1.0 - probability[1:] / probability[:-1].clamp(min=tiny)).numpy() if sampler.antithetic else None
-    coupled = int(sampler.coupled)
-    ratio = (probability[:-1] / probability[1:]).to(factor.dtype).numpy() if settings.importance else None
-    cumulative = None if transitions.cumulative is None else transitions.cumulative.contiguous().numpy()
-    offset = np.uint64(seed_offset(seed) & ((1 << 64) - 1))
+    tables = [tensor.contiguous().numpy() for tensor in (first, edges.flatten(), factor.flatten(), position)]
+    probability, tiny = survival.numpy(), torch.finfo(survival.dtype).tiny
+    halting = (1.0 - survival[1:] / survival[:-1].clamp(min=tiny)).numpy() if antithetic else None
+    ratio = (survival[:-1] / survival[1:]).to(factor.dtype).numpy() if importance else None
+    cumulative = None if targets is None else targets.contiguous().numpy()
+    counters = np.uint64(offset & ((1 << 64) - 1))
 
     num_shares = _SHARES * torch.get_num_threads() if len(nodes) * width > _ALONE else 1
     shares = list(pairwise(len(nodes) * share // num_shares for share in range(num_shares + 1)))
 
     def count(share: tuple[int, int]) -> int:
-        return width + int(_count(*share, settings.num_walks, tables[3], survival, halting, coupled, offset))
+        return width + int(_count(*share, num_walks, tables[3], probability, halting, int(coupled), counters))
 
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
         def run(share: tuple[int, int], opening: int, space: int) -> int:
-            going = np.empty(settings.num_walks, np.bool_) if sampler.repelling else None
+            going = np.empty(num_walks, np.bool_) if repelling else None
             ranked = np.empty(width, np.int64) if merge else None
-            ways = survival, halting, coupled, ratio, cumulative, going, ranked
-            return int(
-                _walk(*share, nodes.start, settings.num_walks, *tables, *ways, offset, bits, places, opening, space, *columns)
-            )
+            ways = probability, halting, int(coupled), ratio, cumulative, going, ranked, counters
+            return int(_walk(*share, nodes.start, num_walks, *tables, *ways, bits, places, opening, space, *columns))
 
         columns = [np.empty(sum(room), dtype) for dtype in (index, index, index, tables[2].dtype)]
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
 
     # Every chunk has room for the likely number of visits plus those of one node, or for the largest possible number.
     sizes = [end - begin for begin, end in shares]
-    room = [min(size * width, size + _likely(size * settings.num_walks, survival) + width) for size in sizes]
+    room = [min(size * width, size + _likely(size * num_walks, probability) + width) for size in sizes]
     columns, used = fill(room)
     if min(used) < 0:
         room = in_threads(count, shares)

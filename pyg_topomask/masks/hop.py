@@ -16,7 +16,7 @@ from pyg_topomask.graphs.flow import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import count_within
 from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
@@ -151,15 +151,12 @@ class HopMask(LogarithmicMask):
 def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns the pairs of nodes within :obj:`max_hops` edges, in ascending order, and their distances."""
     pattern = SparsePattern(*tensors)
-    _check_count(count_within(pattern, max_hops), max_hops)
-    if uses_numba(pattern.col.device):
-        from pyg_topomask.machine.hops import count_pairs_within, list_pairs_within
-
-        counts = count_pairs_within(pattern, max_hops)
-        count = int(counts.sum())
+    count = count_within(pattern, max_hops)
+    _check_count(count, max_hops)
+    if compiled := kernel('pairs_within', pattern.col.device):
+        count, pairs = compiled(pattern, max_hops, _MOST)
         _check_count(count, max_hops)
-        start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=count)
-        return start, *list_pairs_within(pattern, max_hops, counts)
+        return pairs
     edges, ring = pattern.to_scipy(), scipy.sparse.eye_array(pattern.num_rows, dtype=bool, format='csr')
     reached, steps = ring, ring.astype(np.int32)  # of each pair, one more than its distance
     for hops in range(1, max_hops + 1):

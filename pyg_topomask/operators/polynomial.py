@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.prepared_blocks import blocks_of
 from pyg_topomask.operators.sparse_matmul import product, spmm
@@ -52,14 +52,11 @@ class Polynomial(MaskOperator):
         return 1 not in learnable  # gradients of the entries of the matrix take a block for each power
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        from pyg_topomask.machine.polynomial import forward
-
-        return forward(*self._arguments(q.dtype), q, k, v)
+        return kernel('attend_polynomial', q.device)(*self._arguments(q.dtype), q, k, v)
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
-        from pyg_topomask.machine.polynomial import backward
-
-        *grads, grad_coefficients = backward(*self._arguments(q.dtype), q, k, v, grad)
+        compiled = kernel('attend_polynomial_backward', q.device)
+        *grads, grad_coefficients = compiled(*self._arguments(q.dtype), q, k, v, grad)
         return [*grads, *(grad_coefficients.to(self.coefficients.dtype) for _ in learnable)]
 
     def signs(self) -> Sequence[Tensor] | None:
@@ -149,10 +146,8 @@ def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, meth
         method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`polynomial_action`.
         segments (Segments): The division of the nodes into graphs.
     """
-    if uses_numba(value.device):
-        from pyg_topomask.machine.polynomial import blocks
-
-        return blocks(pattern, value, basis, method, segments)
+    if compiled := kernel('polynomial_blocks', value.device):
+        return compiled(pattern, value, basis, method, segments)
     return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
 
 
@@ -211,10 +206,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 class _Polynomial(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
-        if uses_numba(x.device):
-            from pyg_topomask.machine.polynomial import apply
-
-            return apply(*_matrix(value, pattern, transpose), coefficients, method, x)
+        if compiled := kernel('polynomial_action', x.device):
+            return compiled(*_matrix(value, pattern, transpose), coefficients, method, x)
         step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
         by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
         for chunk in _chunks(x):
@@ -237,11 +230,9 @@ class _Polynomial(LoopedFunction):
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
             return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
-        if uses_numba(x.device):
-            from pyg_topomask.machine.polynomial import apply_backward
-
+        if compiled := kernel('polynomial_action_backward', x.device):
             matrix = _matrix(value, pattern, ctx.transpose)
-            return (*apply_backward(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
+            return (*compiled(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
         step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,13 +12,11 @@ from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.forest import Forest, Histograms
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel, uses_numba
+from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import LoopedFunction
-
-if TYPE_CHECKING:
-    from pyg_topomask.machine.tree import TreeFactors
 
 METHODS = ('auto', 'rings', 'fft')
 
@@ -64,10 +62,8 @@ class TreeDistance(MaskOperator):
             for parity in (0, 1):
                 bound[:, parity::2] = bound[:, parity::2].cumsum(1)
             bound, constant = bound.flip(1), constant.abs()
-            if _is_compiled(x, plan):
-                from pyg_topomask.machine.tree import apply
-
-                return apply(_factors(bound, constant, plan), exact).to(x.dtype)
+            if compiled := _kernel('tree_product', x, plan):
+                return compiled(_factors(bound, constant, plan), exact).to(x.dtype)
             return _sum_rings(bound, constant, exact, tree, plan[0]).to(x.dtype)
         # The error of Fourier transforms is relative to the largest sums, with the rounding of float64.
         f = f.abs()
@@ -82,17 +78,14 @@ class TreeDistance(MaskOperator):
         return self.method == 'rings' and len(self.plan) > 1 + _RINGS
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        from pyg_topomask.machine.tree import forward
-
         f, (_, *plan) = self.f, self.plan
-        return forward(_factors(*_split(f.expand(q.size(1), -1), int(plan[1])), plan), q, k, v)
+        return kernel('attend_tree', q.device)(_factors(*_split(f.expand(q.size(1), -1), int(plan[1])), plan), q, k, v)
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
-        from pyg_topomask.machine.tree import backward
-
         f, (_, *plan) = self.f, self.plan
         split = _split(f.expand(q.size(1), -1), int(plan[1]))
-        *grads, grad_split = backward(_factors(*split, plan), q, k, v, grad, bool(learnable))
+        compiled = kernel('attend_tree_backward', q.device)
+        *grads, grad_split = compiled(_factors(*split, plan), q, k, v, grad, bool(learnable))
         return [*grads, *(_joined(grad_split, f.size(1), *split).sum_to_size(f.shape).to(f.dtype) for _ in learnable)]
 
 
@@ -133,11 +126,9 @@ def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Te
     # The diameter stays on the CPU, where the loop over distances reads it.
     tree, parent = (torch.from_numpy(array).to(device) for array in (forest.tree, forest.parent))
     plan = (tree, parent, torch.tensor(forest.diameter))
-    if not uses_numba(device):
-        return plan
-    from pyg_topomask.machine.tree import preorder
-
-    return (*plan, *preorder(forest.parent))
+    if preorder := kernel('preorder', device):
+        return (*plan, *preorder(forest.parent))
+    return plan
 
 
 def plan_units(forest: Forest, device: torch.device, length: Tensor, unit: float) -> tuple[Tensor, ...]:
@@ -172,10 +163,8 @@ class _TreeDistance(LoopedFunction):
         if method == 'fft':
             return _convolve(f, x, plan)
         split = _split(f, int(plan[1]))
-        if _is_compiled(x, plan):
-            from pyg_topomask.machine.tree import apply
-
-            return apply(_factors(*split, plan), x)
+        if compiled := _kernel('tree_product', x, plan):
+            return compiled(_factors(*split, plan), x)
         return _sum_rings(*split, x, tree, plan[0])
 
     @staticmethod
@@ -188,11 +177,10 @@ class _TreeDistance(LoopedFunction):
         x, f, tree, *plan = ctx.saved_tensors
         (grad,) = grads
         grad_x = grad_f = None
-        if ctx.method == 'rings' and _is_compiled(x, plan) and not torch.is_grad_enabled():
-            from pyg_topomask.machine.tree import apply_backward
-
+        compiled = _kernel('tree_product_backward', x, plan) if ctx.method == 'rings' else None
+        if compiled and not torch.is_grad_enabled():
             split, learn = _split(f, int(plan[1])), ctx.needs_input_grad[1]
-            grad_x, grad_split = apply_backward(_factors(*split, plan), x, grad, learn)
+            grad_x, grad_split = compiled(_factors(*split, plan), x, grad, learn)
             grad_f = _joined(grad_split, f.size(1), *split).to(f.dtype) if learn else None
             return (grad_x, grad_f, None, None) + (None,) * len(plan)
         if ctx.needs_input_grad[0]:
@@ -234,14 +222,12 @@ def _split(f: Tensor, diameter: int) -> tuple[Tensor, Tensor]:
     return f[:, :-1] - f[:, -1:], f[:, -1:]
 
 
-def _is_compiled(x: Tensor, plan: Sequence[Tensor]) -> bool:
-    return len(plan) > _RINGS and uses_numba(x.device)
+def _kernel(name: str, x: Tensor, plan: Sequence[Tensor]) -> Any:
+    return kernel(name, x.device) if len(plan) > _RINGS else None
 
 
 def _factors(local: Tensor, constant: Tensor, plan: Sequence[Tensor]) -> TreeFactors:
     r"""Returns the mask of a function that is split, for machine code, given the plan after the trees."""
-    from pyg_topomask.machine.tree import TreeFactors
-
     order, above = plan[_RINGS:]
     local = pad(local, (0, max(0, 1 - local.size(1))))
     return TreeFactors.of_function(order, above, torch.cat([local, pad(constant, (0, 1 - constant.size(1)))], 1))

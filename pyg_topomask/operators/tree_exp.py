@@ -10,7 +10,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.forest import Forest
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
+from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
 
@@ -49,27 +50,21 @@ class TreeExp(MaskOperator):
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
         return bool(self.walk)
 
-    @property
-    def _walk(self) -> tuple[Tensor, Tensor]:
-        order, above = self.walk
-        return order, above
-
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        from pyg_topomask.machine.tree import TreeFactors, forward
-
-        total = forward(TreeFactors.of_exponent(*self._walk, self.a.expand(q.size(1)), self.length), q, k, v)
+        total = kernel('attend_tree', q.device)(self._factors(self.a.expand(q.size(1))), q, k, v)
         return total.mul_(self.b.to(q.dtype).exp().unsqueeze(-1))
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
-        from pyg_topomask.machine.tree import TreeFactors, backward
-
-        a, b, length = self.a, self.b, self.length
-        a, grad = a.expand(q.size(1)), grad * b.to(q.dtype).exp().unsqueeze(-1)
-        mask, learn = TreeFactors.of_exponent(*self._walk, a, length), 0 in learnable or 2 in learnable
-        *grads, crossing = backward(mask, q, k, v, grad, learn)
+        a, b, length = self.a.expand(q.size(1)), self.b, self.length
+        grad, learn = grad * b.to(q.dtype).exp().unsqueeze(-1), 0 in learnable or 2 in learnable
+        *grads, crossing = kernel('attend_tree_backward', q.device)(self._factors(a), q, k, v, grad, learn)
         of_a, of_length = _of_exponent(crossing, a, length) if learn else (a, length)
         learned = ((self.a, of_a), (b, (q * grads[0]).sum((0, 2))), (length, of_length))
         return [*grads, *(each.sum_to_size(given.shape).to(given.dtype) for given, each in map(learned.__getitem__, learnable))]
+
+    def _factors(self, a: Tensor) -> TreeFactors:
+        order, above = self.walk
+        return TreeFactors.of_exponent(order, above, a, self.length)
 
     def signs(self) -> Sequence[Tensor] | None:
         return ()
@@ -85,11 +80,9 @@ def plan_exp(forest: Forest, device: torch.device) -> tuple[tuple[Tensor, ...], 
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
     plan = (*(array.to(device) for array in index), bounds)
-    if not uses_numba(device):
-        return plan, ()
-    from pyg_topomask.machine.tree import preorder
-
-    return plan, tuple(preorder(forest.parent))
+    if preorder := kernel('preorder', device):
+        return plan, tuple(preorder(forest.parent))
+    return plan, ()
 
 
 def _exp_product(x: Tensor, a: Tensor, length: Tensor, order: Tensor, *plan: Tensor) -> Tensor:

@@ -12,7 +12,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import entries_of
@@ -100,10 +100,8 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     pattern, keep = _pattern_and_keep(constants)
     q = capped_queries(q, k, pattern)
-    if uses_numba(q.device):
-        from pyg_topomask.machine.entries import softmax_forward
-
-        return softmax_forward(pattern, q, k, v, mask, keep)
+    if compiled := kernel('attend_softmax', q.device):
+        return compiled(pattern, q, k, v, mask, keep)
     row = pattern.row.long().expand(q.size(1), -1)
     score = sddmm(pattern, q, k).add_(mask.log())
     highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce_(1, row, score, 'amax')
@@ -126,10 +124,8 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     (grad, grad_alpha), (_, alpha) = grads, outputs
     pattern, keep = _pattern_and_keep(constants)
-    if uses_numba(q.device):
-        from pyg_topomask.machine.entries import softmax_backward
-
-        grads_of_inputs, grad_entries = softmax_backward(pattern, q, k, v, grad, alpha, grad_alpha, keep)
+    if compiled := kernel('attend_softmax_backward', q.device):
+        grads_of_inputs, grad_entries = compiled(pattern, q, k, v, grad, alpha, grad_alpha, keep)
         return [*grads_of_inputs, *(_grad_of_mask(grad_entries.t(), mask) for _ in learnable)]
     row = pattern.row.long().expand(q.size(1), -1)
     grad_score = sddmm(pattern, grad, v)

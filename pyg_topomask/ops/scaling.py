@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import readable
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
@@ -31,16 +31,16 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
     """
     if not readable(*tensors):
         return False
-    filled = [x for x in tensors if x.numel() > 0]
-    if filled and uses_numba(filled[0].device):
-        from pyg_topomask.machine.scaling import in_range
-
-        return in_range(filled, _LEAST, _MOST, zeros)
-    return all(_is_in_range(x, zeros) for x in filled)
+    compiled = kernel('in_range', tensors[0].device)
+    if compiled is not None and all(x.numel() > 0 for x in tensors):
+        return compiled(tensors, _LEAST, _MOST, zeros)
+    return all(_is_in_range(x, zeros) for x in tensors)
 
 
 def _is_in_range(x: Tensor, zeros: bool) -> bool:
     size = row_size(x)
+    if size.numel() == 0:
+        return True
     least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)
     return _LEAST <= float(least) <= float(most) <= _MOST
 

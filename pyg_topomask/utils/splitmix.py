@@ -1,8 +1,11 @@
-r"""An integer hash."""
+r"""An integer hash, and the streams of random numbers that walks make with it."""
 
 from __future__ import annotations
 
 from torch import Tensor
+
+# Streams of random numbers: 0 for lengths, t for the t-th hop, -t for halting after t - 1 hops, and larger numbers for others.
+APART = 1 << 32
 
 _GOLDEN = -0x61C8864680B583EB  # 2^64 / golden ratio, as a signed integer
 _FACTORS = (-0x40A7B892E31B1A47, -0x6B2FB644ECCEEE15)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 
@@ -63,6 +63,10 @@ class WalkFeatures:
     @property
     def nnz(self) -> int:
         return self.load.numel()
+
+    def visits(self, dtype: torch.dtype | None = None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        r"""Returns start, visited node, length and load, the latter in the given data type."""
+        return self.start, self.visited, self.length, self.load.to(dtype)
 
     @property
     def _first(self) -> Tensor:
@@ -131,11 +135,7 @@ class WalkFeatures:
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
 def _squares_compiled(walks: WalkFeatures) -> Tensor:
-    from pyg_topomask.machine.pairs import add_squares
-
-    squares = walks.load.new_zeros(walks.num_nodes, 2 * walks.max_walk_length + 1)
-    arrays = (tensor.contiguous().numpy() for tensor in (walks.start, walks.visited, walks.length, walks.load))
-    add_squares(*arrays, squares.size(1), squares.view(-1).numpy())
+    squares: Tensor = kernel('squares', walks.load.device)(walks.visits(), walks.num_nodes, walks.max_walk_length)
     return squares
 
 

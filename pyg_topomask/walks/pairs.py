@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
-from pyg_topomask.machine.backend import Array, array_of, in_chunks, uses_numba
+from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
 from pyg_topomask.walks.features import WalkFeatures, combine_loads
 
@@ -76,17 +76,10 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
 def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
-    from pyg_topomask.machine.pairs import add_blocks
-
-    hops = query.max_walk_length
-    out = np.zeros((2 * hops + 1, segments.num_pairs), torch.empty(0, dtype=dtype).numpy().dtype)
-    ptr, pairs = (array_of(x) for x in (segments.ptr, F.pad(segments.sizes.square().cumsum(0), (1, 0))))
-    tables: list[Array] = []
-    for walks in (query, key):
-        rowptr = F.pad(torch.bincount(walks.start, minlength=walks.num_nodes).cumsum(0), (1, 0))
-        tables += map(array_of, (rowptr, walks.start, walks.visited, walks.length, walks.load.to(dtype)))
-    in_chunks(lambda first, last: add_blocks(first, last, ptr, pairs, *tables, hops, out), pairs, 2 * hops + 1)
-    return torch.from_numpy(out)
+    blocks: Tensor = kernel('blocks_of_sums', query.load.device)(
+        query.visits(dtype), key.visits(dtype), query.max_walk_length, segments.ptr
+    )
+    return blocks
 
 
 def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
@@ -144,19 +137,10 @@ def _meet(
 def _meet_compiled(
     query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
 ) -> tuple[Tensor, ...]:
-    from pyg_topomask.machine.pairs import meet
-
-    size = query.num_nodes
-    by_node = stable_argsort(key.visited, size)
-    arrays = [tensor.numpy() for tensor in (query.visited, query.length, query.load.to(dtype))]
-    of_keys = [tensor.index_select(0, by_node).numpy() for tensor in (key.start, key.length, key.load.to(dtype))]
-    rowptr, pointers = (F.pad(torch.bincount(x, minlength=size).cumsum(0), (1, 0)) for x in (query.start, key.visited))
-    total = F.pad(pointers.diff()[query.visited].cumsum(0), (1, 0))[rowptr]
-    chunks = torch.div(total[1:], _MEETINGS_COMPILED, rounding_mode='floor')
-    bounds = [0, *((chunks.diff() > 0).nonzero().squeeze(1) + 1).tolist(), size]
-    tables = rowptr.numpy(), tuple(arrays), pointers.numpy(), tuple(of_keys), kind
-    parts = [meet(range(*bound), *tables, every) for bound in pairwise(bounds)]
-    row, col, *counted, load = (torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+    compiled = kernel('meet', query.load.device)
+    row, col, *counted, load = compiled(
+        query.visits(dtype), key.visits(dtype), query.num_nodes, kind, every, _MEETINGS_COMPILED
+    )
     if every:
         return row, col, row, col, load.view(row.numel(), int(kind.max()) + 1)
     count, combination = counted

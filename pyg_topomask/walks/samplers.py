@@ -6,10 +6,8 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import lexsort
 
+from pyg_topomask.utils.splitmix import APART
 from pyg_topomask.walks.uniform import Uniform
-
-# Streams of random numbers: 0 for lengths, t for the t-th hop, -t for halting after t - 1 hops, and larger numbers for others.
-APART = 1 << 32
 
 
 class IIDSampler:

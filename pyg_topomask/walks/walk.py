@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.utils.checks import check_choice, checked_seed
 from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.walks.features import WalkFeatures
@@ -18,7 +18,7 @@ from pyg_topomask.walks.lengths import SurvivalLength
 from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
-from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seeds_of_ensembles
+from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
@@ -116,7 +116,7 @@ def walks_from(
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
     if _is_compiled(backend, transitions.first.device):
-        return _compiled(nodes, position, transitions, settings, seed)
+        return walk_compiled(nodes, position, transitions, settings, seed)
     uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
     parts = [nodes[begin : begin + rows] for begin in range(0, max(len(nodes), 1), rows)]
@@ -140,12 +140,14 @@ def _is_compiled(backend: str, device: torch.device) -> bool:
 
 
 @torch.compiler.disable  # torch.compile would read the kernels as Python
-def _compiled(
-    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int
+def walk_compiled(
+    nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    from pyg_topomask.machine.walk import walk as compiled_walk
-
-    return compiled_walk(nodes, position, transitions, settings, seed)
+    r"""Samples walks as :func:`walks_from` by machine code. Without :obj:`merge`, returns every visit."""
+    compiled, sampler = kernel('walk', transitions.first.device), SAMPLERS[settings.sampler]
+    tables = transitions.first, transitions.edges, as_factor(transitions.edges), transitions.cumulative
+    given = nodes, position, tables, settings.num_walks, settings.survival, seed_offset(seed)
+    return compiled(*given, sampler.antithetic, sampler.coupled, sampler.repelling, settings.importance, merge)
 
 
 def walk(

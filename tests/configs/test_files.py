@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-import pytest
 import yaml
 from configured_step import CONFIGS
 
@@ -27,13 +25,12 @@ def test_table_holds_every_word() -> None:
     assert words().keys() == {*ATTENTIONS, *ATTN_TYPES}
 
 
-@pytest.mark.parametrize('word', ATTENTIONS)
-def test_table_holds_the_options_with_their_defaults(word: str) -> None:
-    options = yaml.safe_load('\n'.join(re.findall(r'`(\w+: [^`]+)`', words()[word]))) or {}
-    known = attention_options(word)
-    assert {key: float(value) if isinstance(known[key], float) else value for key, value in options.items()} == {
-        key: known[key] for key in options
-    }
+def test_table_holds_the_options_with_their_defaults() -> None:
+    for word in ATTENTIONS:
+        options = yaml.safe_load('\n'.join(re.findall(r'`(\w+: [^`]+)`', words()[word]))) or {}
+        known = attention_options(word)
+        stated = {key: float(value) if isinstance(known[key], float) else value for key, value in options.items()}
+        assert stated == {key: known[key] for key in options}, word
 
 
 def test_every_local_layer_is_named() -> None:
@@ -41,9 +38,9 @@ def test_every_local_layer_is_named() -> None:
     assert set(re.findall(r'`(\w+)`', sentence)) == set(LOCAL_LAYERS)
 
 
-@pytest.mark.parametrize('path', GPS_FILES, ids=lambda path: str(path.relative_to(CONFIGS)))
-def test_a_comment_says_why_a_file_has_its_word(path: Path) -> None:
-    (line,) = [line for line in path.read_text().splitlines() if 'layer_type:' in line]
-    match = re.fullmatch(r'  layer_type: (\w+)\+(\w+)  # \2: .+', line)
-    assert match is not None, line
-    assert match[1] in LOCAL_LAYERS
+def test_a_comment_says_why_a_file_has_its_word() -> None:
+    for path in GPS_FILES:
+        (line,) = [line for line in path.read_text().splitlines() if 'layer_type:' in line]
+        match = re.fullmatch(r'  layer_type: (\w+)\+(\w+)  # \2: .+', line)
+        assert match is not None, line
+        assert match[1] in LOCAL_LAYERS, path

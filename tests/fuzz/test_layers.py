@@ -1,6 +1,7 @@
 """Every layer and model on graphs of every kind."""
 
 import copy
+import pickle
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -23,6 +24,7 @@ from fuzz.strategies import (
     graphs,
     snapshot,
 )
+from grids import covering
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch import Tensor
@@ -293,8 +295,7 @@ def test_outputs_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObje
     assert_same(case.call(layer, batch), torch.cat(expected))
 
 
-@pytest.mark.parametrize('value', [float('nan'), float('inf'), -float('inf')])
-@pytest.mark.parametrize('name', DRAWN)
+@pytest.mark.parametrize(('name', 'value'), covering(DRAWN, [float('nan'), float('inf'), -float('inf')]))
 def test_what_is_not_finite_is_refused_or_stays_in_its_graph(name: str, value: float) -> None:
     case = LAYERS[name]
 
@@ -341,14 +342,30 @@ WRONG: list[tuple[str, Callable[[Data], Tensor]]] = [
 ]
 
 
-@pytest.mark.parametrize(('key', 'wrong'), WRONG)
 @pytest.mark.parametrize('name', CHECKED)
-def test_wrong_inputs_are_named(name: str, key: str, wrong: Callable[[Data], Tensor]) -> None:
-    graph = attributed(edges('ring', 4, 0), 4, 0)
-    graph[key] = wrong(graph)
+def test_wrong_inputs_are_named(name: str) -> None:
     layer = KINDS_OF[name](**LAYERS[name].base)
-    with pytest.raises(ValueError, match=rf'^{key}: got '):
-        attend(layer, graph)
+    for key, wrong in WRONG:
+        graph = attributed(edges('ring', 4, 0), 4, 0)
+        graph[key] = wrong(graph)
+        with pytest.raises(ValueError, match=rf'^{key}: got '):
+            attend(layer, graph)
+
+
+@pytest.mark.parametrize('name', sorted(set(LAYERS) - {'ExplicitAttention', 'Interlacer'}))  # the last begins with zeros
+def test_saved_numbers_give_the_same_outputs_and_a_reset_gives_those_of_its_seed(name: str) -> None:
+    case, graph = LAYERS[name], attributed(edges('ring', 4, 0), 4, 0)
+    first, second = (KINDS_OF[name](**case.base).eval() for _ in range(2))
+    second.load_state_dict(first.state_dict())
+    expected = case.call(first, graph)
+    assert torch.equal(case.call(second, graph), expected)
+    assert torch.equal(case.call(pickle.loads(pickle.dumps(first)), graph), expected)
+    for layer in (first, second):
+        torch.manual_seed(5)
+        layer.reset_parameters()
+    out = case.call(first, graph)
+    assert torch.equal(case.call(second, graph), out)
+    assert not torch.equal(out, expected) or not list(first.parameters())
 
 
 # The constructor of TopoGPSConv is PyG's, with PyG's messages.

@@ -26,6 +26,7 @@ from fuzz.strategies import (
     random,
     snapshot,
 )
+from grids import covering
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from torch_geometric.data import Data
@@ -206,8 +207,9 @@ def test_products_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObj
     assert_same(out, torch.cat([mask(graph).matmul(block) for graph, block in zip(batch.to_data_list(), blocks, strict=True)]))
 
 
-@pytest.mark.parametrize('name', [name for name, mask_case in CASES.items() if mask_case.separate])
-@pytest.mark.parametrize('value', [float('nan'), float('inf')])
+@pytest.mark.parametrize(
+    ('value', 'name'), covering([float('nan'), float('inf')], [name for name, mask_case in CASES.items() if mask_case.separate])
+)
 def test_what_is_not_finite_stays_in_its_graph(name: str, value: float) -> None:
     mask_case = CASES[name]
 

@@ -27,7 +27,6 @@ from pyg_topomask.masks import AdjacencyMask, convolve, deconvolve, kernel_serie
 from pyg_topomask.masks.base.series import KERNELS
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops import knn_graph, topk_inner_product
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.routes.choice import choose_route
@@ -43,8 +42,6 @@ FUZZED = {
     'knn_graph': 'test_neighbors_are_of_the_same_graph',
     'masked_linear_attention': 'test_attention_is_finite_and_repeatable_and_overwrites_nothing',
     'masked_softmax_attention': 'test_attention_is_finite_and_repeatable_and_overwrites_nothing',
-    'sddmm': 'test_sparse_products_are_those_of_the_matrix',
-    'spmm': 'test_sparse_products_are_those_of_the_matrix',
     'topk_inner_product': 'test_search_finds_the_largest_products',
 }
 
@@ -96,35 +93,6 @@ def test_search_finds_the_largest_products(backend: str, data: st.DataObject) ->
         np.testing.assert_allclose(actual, largest, rtol=1e-5, atol=1e-6 * np.abs(scores).max(initial=0.0))
 
 
-@pytest.mark.parametrize(
-    ('name', 'change'),
-    [
-        ('q', {'q': torch.ones(4, 3)}),
-        ('q', {'q': torch.full((4, 1, 3), float('nan'))}),
-        ('q', {'q': torch.full((4, 1, 3), 3e38)}),
-        ('q', {'q': torch.ones(4, 1, 3, dtype=torch.long)}),
-        ('q', {'q': torch.ones(4, 1, 0)}),
-        ('k', {'k': torch.ones(3, 1, 3)}),
-        ('k', {'k': torch.full((4, 1, 3), -float('inf'))}),
-        ('k', {'k': torch.ones(4, 1, 3, dtype=torch.double)}),
-        ('num', {'num': 0}),
-        ('num', {'num': -3}),
-        ('memory', {'memory': 0}),
-        ('backend', {'backend': 'nonsense'}),
-        ('ptr', {'ptr': torch.tensor([0, 3])}),
-        ('ptr', {'ptr': torch.tensor([0, 3, 2, 4])}),
-        ('ptr', {'ptr': torch.tensor([1, 4])}),
-        ('ptr', {'ptr': torch.tensor([0.0, 4.0])}),
-        ('ptr', {'ptr': torch.empty(0, dtype=torch.long)}),
-    ],
-)
-@pytest.mark.parametrize('backend', ['auto', 'dense', 'chunked', 'tree', 'faiss'])
-def test_what_search_does_not_accept_is_named(backend: str, name: str, change: dict[str, Any]) -> None:
-    accepted = {'q': torch.ones(4, 1, 3), 'k': torch.ones(4, 1, 3), 'num': 2, 'backend': backend}
-    with pytest.raises(ValueError, match=f'^{name}: got '):
-        topk_inner_product(**{**accepted, **change})
-
-
 @fuzz(30)
 @given(st.data())
 def test_similarities_are_finite_and_refused_by_name(data: st.DataObject) -> None:
@@ -152,28 +120,6 @@ def test_neighbors_are_of_the_same_graph(data: st.DataObject) -> None:
         assert (count == min(num, end - first if loop else end - first - 1)).all()
         alone = knn_graph(pos[first:end], num, loop=loop) + first
         assert torch.equal(alone, torch.stack([source, target])[:, (target >= first) & (target < end)])
-
-
-@pytest.mark.parametrize(
-    ('name', 'change'),
-    [
-        ('pos', {'pos': torch.ones(4)}),
-        ('pos', {'pos': torch.ones(4, 0)}),
-        ('pos', {'pos': torch.full((4, 2), float('inf'))}),
-        ('pos', {'pos': torch.full((4, 2), float('nan'))}),
-        ('pos', {'pos': torch.full((4, 2), 1e38)}),
-        ('pos', {'pos': torch.ones(4, 2, dtype=torch.long)}),
-        ('k', {'k': 0}),
-        ('k', {'k': -1}),
-        ('batch', {'batch': torch.tensor([0, 1, 0, 1])}),
-        ('batch', {'batch': torch.tensor([0, 1])}),
-        ('batch', {'batch': torch.zeros(4)}),
-        ('batch', {'batch': torch.tensor([-1, 0, 0, 0])}),
-    ],
-)
-def test_what_has_no_neighbors_is_named(name: str, change: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got '):
-        knn_graph(**{'pos': torch.ones(4, 2), 'k': 1, **change})
 
 
 @fuzz(40)
@@ -209,49 +155,8 @@ def test_attention_is_finite_and_repeatable_and_overwrites_nothing(data: st.Data
     assert_finite(out, q, k, v)
 
 
-@pytest.mark.parametrize('attend', [ops.masked_linear_attention, ops.masked_softmax_attention])
-@pytest.mark.parametrize(
-    ('name', 'shapes'),
-    [
-        ('k', [(4, 1, 3), (4, 1, 2), (4, 1, 3)]),
-        ('k', [(4, 3), (4, 3), (4, 1, 3)]),
-        ('v', [(4, 1, 3), (4, 1, 3), (3, 1, 3)]),
-        ('v', [(4, 1, 3), (4, 1, 3), (4, 3)]),
-        ('mask', [(3, 1, 3), (3, 1, 3), (3, 1, 3)]),
-        ('mask', [(4, 3, 3), (4, 3, 3), (4, 3, 3)]),
-    ],
-)
-def test_shapes_of_attention_are_named(attend: Callable[..., Tensor], name: str, shapes: list[tuple[int, ...]]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got '):
-        attend(*(torch.ones(shape) for shape in shapes), small_mask(2))
-
-
 def small_mask(heads: int = 1) -> MaskOperator:
     return AdjacencyMask(heads)(attributed(edges('ring', 4, 0), 4, 0))
-
-
-@fuzz(40)
-@given(st.data())
-def test_sparse_products_are_those_of_the_matrix(data: st.DataObject) -> None:
-    graph = data.draw(graphs(weighted=False))
-    heads, num_nodes = data.draw(st.integers(1, 2)), graph.num_nodes
-    mask = AdjacencyMask(heads, self_loop=None)(graph)
-    assert mask.entries is not None
-    pattern = mask.entries().pattern
-    row, col = pattern.row.long().numpy(), pattern.col.long().numpy()
-    value = random(0, heads, row.size, dtype=torch.float64).requires_grad_()
-    a, b = (random(seed, num_nodes, heads, 2, dtype=torch.float64).requires_grad_() for seed in (1, 2))
-    matrix = np.zeros((heads, num_nodes, num_nodes))
-    matrix[:, row, col] = value.detach().numpy()
-    transpose = data.draw(st.booleans())
-    out = spmm(pattern, value, a, transpose)
-    expected = np.einsum('hkn,khc->nhc' if transpose else 'hnk,khc->nhc', matrix, a.detach().numpy())
-    np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-12)
-    scores = sddmm(pattern, a, b)
-    expected = np.einsum('nhc,khc->hnk', a.detach().numpy(), b.detach().numpy())[:, row, col]
-    np.testing.assert_allclose(scores.detach().numpy(), expected, atol=1e-12)
-    assert_finite(out, value, a)
-    assert_finite(scores, a, b)
 
 
 CALLS: dict[Callable[..., Any], dict[str, Any]] = {

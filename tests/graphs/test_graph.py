@@ -4,7 +4,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
 from oracles import as_numpy, edge_weights, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
@@ -16,7 +16,7 @@ from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
 
 
 @pytest.mark.parametrize('normalization', ['sym', 'rw', None])
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_normalization(name: str, normalization: str | None) -> None:
     data = GRAPHS[name]()
     edges, weight, num_nodes, _ = as_numpy(data)
@@ -37,7 +37,7 @@ def test_unknown_normalization_lists_the_known_ones() -> None:
         Graph(ring(3), 3).normalized_weight('unknown')
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_graph_of_data(name: str) -> None:
     data = GRAPHS[name]()
     edges, weight, num_nodes, _ = as_numpy(data)

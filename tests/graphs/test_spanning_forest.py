@@ -3,7 +3,8 @@ from itertools import combinations
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, small_weighted_graph, undirected
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, ring, small_weighted_graph, undirected
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy, confidence, standard_scores
 from scipy.sparse.csgraph import connected_components, shortest_path
@@ -54,8 +55,7 @@ def joined(pairs: set[tuple[int, int]], size: int) -> NDArray[np.bool_]:
     return label[:, None] == label
 
 
-@pytest.mark.parametrize('name', GRAPHS)
-@pytest.mark.parametrize('method', METHODS)
+@pytest.mark.parametrize(('method', 'name'), covering(METHODS, GRAPH_NAMES))
 def test_forests_have_edges_of_the_graph_join_all_that_it_joins_and_have_no_cycle(method: str, name: str) -> None:
     data = GRAPHS[name]()
     edges, weight, size, _ = as_numpy(data)

@@ -1,5 +1,6 @@
 import pytest
 import torch
+from grids import covering
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
@@ -55,8 +56,9 @@ def test_no_entries(size: tuple[int, int]) -> None:
     assert (sparse_pattern.T.num_rows, sparse_pattern.T.num_cols) == size[::-1]
 
 
-@pytest.mark.parametrize('dtype', [torch.int32, torch.int64])
-@pytest.mark.parametrize('bound', [1, 5, 2**15, 2**16, 2**16 + 1, 2**31 - 1, 2**32, 2**40])
+@pytest.mark.parametrize(
+    ('bound', 'dtype'), covering([1, 5, 2**15, 2**16, 2**16 + 1, 2**31 - 1, 2**32, 2**40], [torch.int32, torch.int64])
+)
 def test_sort_keeps_the_order_of_equal_keys(bound: int, dtype: torch.dtype) -> None:
     if bound > 2**31 and dtype == torch.int32:
         bound = 2**31 - 1

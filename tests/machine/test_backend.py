@@ -9,7 +9,8 @@ import pytest
 import torch
 
 from pyg_topomask.machine import backend
-from pyg_topomask.machine.backend import in_threads, uses_numba
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.threads import in_threads
 
 
 @pytest.fixture(params=[1, 3])

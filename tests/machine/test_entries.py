@@ -6,24 +6,25 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES, GRAPHS
+from grids import covering
 from oracles import masked_attention
 from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine import backend as numba_backend
+from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.routes import edges
 
 compiled = pytest.importorskip('pyg_topomask.machine.entries', reason='Numba is not installed')
 
 
 @pytest.fixture(params=[True, False], ids=['compiled', 'plain'])
 def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> bool:
-    monkeypatch.setattr(edges, 'uses_numba', lambda *arguments: request.param)
+    monkeypatch.setattr(numba_backend, 'has_numba', lambda: request.param)
     return request.param
 
 
@@ -55,12 +56,11 @@ def results(tensors: list[Tensor], value: Tensor, operator_from: partial[MaskOpe
 def both(monkeypatch: pytest.MonkeyPatch, *arguments: object) -> Iterator[tuple[Tensor, Tensor]]:
     """Pairs of results of machine code and of the plain version."""
     actual = results(*arguments)
-    monkeypatch.setattr(edges, 'uses_numba', lambda *arguments: False)
+    monkeypatch.setattr(numba_backend, 'has_numba', lambda: False)
     return zip(actual, results(*arguments), strict=True)
 
 
-@pytest.mark.parametrize('heads', [1, 3, 4, 6, 9])
-@pytest.mark.parametrize('shared', [True, False], ids=['shared', 'per_head'])
+@pytest.mark.parametrize(('shared', 'heads'), covering([True, False], [1, 3, 4, 6, 9]))
 def test_is_the_equation(heads: int, shared: bool, backend: bool) -> None:
     torch.manual_seed(heads)
     pattern = random_pattern(23)
@@ -76,9 +76,9 @@ def test_is_the_equation(heads: int, shared: bool, backend: bool) -> None:
 
 
 @pytest.mark.parametrize(('features', 'channels'), [(1, 1), (7, 16), (8, 24), (16, 16), (33, 20), (64, 3)])
-@pytest.mark.parametrize('heads', [1, 4, 5])
-@pytest.mark.parametrize('shared', [True, False], ids=['shared', 'per_head'])
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64], ids=str)
+@pytest.mark.parametrize(
+    ('dtype', 'shared', 'heads'), covering([torch.float32, torch.float64], [True, False], [1, 4, 5]), ids=str
+)
 def test_agrees_with_the_plain_version(
     features: int, channels: int, heads: int, shared: bool, dtype: torch.dtype, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -154,14 +154,13 @@ def test_threads_and_groups_of_heads_change_no_bit(shared: bool, monkeypatch: py
     arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(operator_of, pattern, heads=8)
     expected = results(*arguments)
     blocks: list[int] = []
-    in_threads = numba_backend.in_threads
 
     def counted(function: object, *bounds: list[int]) -> list[None]:
         blocks.append(len(bounds[0]))
         return in_threads(function, *bounds)
 
-    monkeypatch.setattr(numba_backend, 'in_threads', counted)
-    monkeypatch.setattr(numba_backend, 'ALONE', 1)
+    monkeypatch.setattr('pyg_topomask.machine.threads.in_threads', counted)
+    monkeypatch.setattr('pyg_topomask.machine.threads.ALONE', 1)
     monkeypatch.setattr(compiled, 'ALONE', 1)
     try:
         torch.set_num_threads(3)
@@ -260,7 +259,7 @@ def test_sums_that_cancel_are_no_weight(dtype: torch.dtype, backend: bool) -> No
         assert (result == 0).all()
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_graphs_of_all_kinds(graph: str, backend: bool) -> None:
     from pyg_topomask.masks import AdjacencyMask
 

@@ -2,17 +2,19 @@
 
 import hashlib
 import importlib
-import re
-from collections.abc import Callable
+import pkgutil
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 from graphs import no_edges, random_tree, ring
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-import pyg_topomask
+from pyg_topomask import machine
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.machine import backend
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask, TreeMask
@@ -24,34 +26,13 @@ from pyg_topomask.walks.pairs import PairLoads, blocks_of_sums
 
 pytest.importorskip('numba', reason='Numba is not installed')
 
-MODULES = [
-    f'pyg_topomask.{name}'
-    for name in (
-        'masks.hop',
-        'ops.masked_softmax_attention',
-        'ops.polynomial',
-        'ops.routes.prepared_blocks',
-        'ops.routes.edges',
-        'ops.routes.features',
-        'ops.routes.low_rank_batch',
-        'ops.scaling',
-        'ops.topk.dense',
-        'ops.topk.topk_inner_product',
-        'ops.tree_distance',
-        'ops.tree_exp',
-        'walks.features',
-        'walks.pairs',
-    )
-]
-
 
 @pytest.fixture
 def plain(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Turns machine code off."""
 
     def turn_off() -> None:
-        for name in MODULES:
-            monkeypatch.setattr(importlib.import_module(name), 'uses_numba', lambda *arguments: False)
+        monkeypatch.setattr(backend, 'has_numba', lambda: False)
 
     return turn_off
 
@@ -104,9 +85,8 @@ CASES: dict[str, tuple[Callable[[], Mask], str]] = {
 }
 
 
-@pytest.mark.parametrize('threads', [1, 2])
+@pytest.mark.parametrize(('name', 'threads'), covering(CASES, [1, 2]))
 @pytest.mark.parametrize(('features', 'channels'), [(16, 16), (5, 19)])
-@pytest.mark.parametrize('name', CASES)
 def test_attention_is_that_of_the_plain_version(
     name: str, features: int, channels: int, threads: int, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -117,7 +97,7 @@ def test_attention_is_that_of_the_plain_version(
         torch.randn(61, 3, width, dtype=torch.float64, generator=generator).requires_grad_()
         for width in (features, features, channels)
     ]
-    monkeypatch.setattr(backend, 'ALONE', 1)
+    monkeypatch.setattr('pyg_topomask.machine.threads.ALONE', 1)
     try:
         torch.set_num_threads(threads)
         for turn in (lambda: None, plain):
@@ -259,11 +239,42 @@ def test_range_is_that_of_the_plain_version(
     assert [in_range(x, zeros=zeros) for x in kinds] == compiled
 
 
-def test_kernels_change_with_the_vectors_that_they_are_written_in() -> None:
-    """Numba compiles a kernel anew only when its own file changes."""
-    folder = Path(pyg_topomask.__file__).parent
-    digest = hashlib.sha256((folder / 'ops' / 'vectors.py').read_bytes()).hexdigest()[:12]
-    importing = [path for path in folder.rglob('*.py') if 'ops.vectors import' in path.read_text()]
-    assert len(importing) >= 6
-    for path in importing:
-        assert re.findall(r"^VECTORS = '(.*)'", path.read_text(), re.MULTILINE) == [digest], path
+def kernels() -> Iterator[Any]:
+    from numba.core.dispatcher import Dispatcher
+
+    for info in pkgutil.iter_modules(machine.__path__):
+        module = importlib.import_module(f'pyg_topomask.machine.{info.name}')
+        for kernel in vars(module).values():
+            if isinstance(kernel, Dispatcher) and kernel.py_func.__module__ == module.__name__:
+                yield kernel
+
+
+def test_kernels_change_with_the_files_that_they_share() -> None:
+    """Numba compiles a kernel anew when its own file changes, and when the name of its cached file does."""
+    from pyg_topomask.machine.compiled import _SHARED
+
+    folder = Path(machine.__file__).parent
+    digest = hashlib.sha256(b''.join((folder / name).read_bytes() for name in _SHARED)).hexdigest()[:12]
+    found = list(kernels())
+    assert len(found) >= 40
+    for kernel in found:
+        assert digest in kernel._cache._impl.filename_base, kernel
+
+
+def test_kernels_are_made_of_their_own_file_and_of_shared_ones() -> None:
+    from numba.core.dispatcher import Dispatcher
+    from numba.core.extending import _Intrinsic
+
+    for kernel in kernels():
+        for name in kernel.py_func.__code__.co_names:
+            used = kernel.py_func.__globals__.get(name)
+            if isinstance(used, Dispatcher):
+                assert used.py_func.__module__ == kernel.py_func.__module__, (kernel, name)
+            elif isinstance(used, _Intrinsic):
+                assert used._defn.__module__ in (kernel.py_func.__module__, 'pyg_topomask.machine.vectors'), (kernel, name)
+
+
+def test_every_kernel_is_where_the_lookup_says() -> None:
+    for name in backend._KERNELS:
+        assert callable(backend.kernel(name, torch.device('cpu')))
+        assert backend.kernel(name, torch.device('meta')) is None

@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 import torch
-from dense_attention import assert_dense_attention
-from graphs import GRAPHS, ring
+from graphs import GRAPH_NAMES, GRAPHS, ring
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy
 from torch import Tensor
@@ -10,10 +10,9 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.causal import CausalMask
-from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.operators.description import describe
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.testing import assert_mask_operator
 
 
 def causal(batch: NDArray[np.int64], value: NDArray[np.float64], strict: bool) -> NDArray[np.float64]:
@@ -39,7 +38,7 @@ def timed(sizes: list[int], step: int = 1) -> Data:
 
 
 @pytest.mark.parametrize('strict', [False, True])
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_matrix_of_positions(graph: str, strict: bool) -> None:
     data = GRAPHS[graph]()
     mask, batch = CausalMask(2, strict=strict), as_numpy(data)[3]
@@ -49,9 +48,10 @@ def test_matrix_of_positions(graph: str, strict: bool) -> None:
     assert_mask_operator(mask, data)
 
 
-@pytest.mark.parametrize('strict', [False, True])
-@pytest.mark.parametrize('sizes', [[7], [1, 2, 30, 7, 3, 16, 17], [0, 4, 0, 0, 4, 5, 0], [0]])
-@pytest.mark.parametrize('step', [1, 3, 100])
+@pytest.mark.parametrize(
+    ('step', 'sizes', 'strict'),
+    covering([1, 3, 100], [[7], [1, 2, 30, 7, 3, 16, 17], [0, 4, 0, 0, 4, 5, 0], [0]], [False, True]),
+)
 def test_matrix_of_an_attribute(sizes: list[int], strict: bool, step: int) -> None:
     data = timed(sizes, step)
     mask, batch = CausalMask(2, 'time', strict), as_numpy(data)[3]
@@ -64,16 +64,6 @@ def test_matrix_of_an_attribute(sizes: list[int], strict: bool, step: int) -> No
 def test_attribute_may_be_a_column_of_integers() -> None:
     column = Data(step=torch.tensor([[3], [1], [2]]), num_nodes=3)
     assert CausalMask(order='step')(column).to_dense()[0].tolist() == [[1, 1, 1], [0, 1, 0], [0, 1, 1]]
-
-
-@pytest.mark.parametrize('strict', [False, True])
-@pytest.mark.parametrize('step', [1, 2])
-def test_attention_and_its_gradients_are_those_of_the_dense_matrix(strict: bool, step: int) -> None:
-    data = timed([5, 1, 9], step)
-    matrix = torch.from_numpy(causal(data.batch.numpy(), data.time.numpy(), strict)).expand(2, -1, -1)
-    operator = CausalMask(2, 'time', strict)(data)
-    assert_dense_attention(operator, matrix, [])
-    assert_dense_attention(operator.T, matrix.transpose(1, 2), [])
 
 
 def test_first_nodes_of_a_strict_order_give_zero() -> None:
@@ -99,11 +89,6 @@ def test_graphs_after_large_ones_keep_their_digits() -> None:
     torch.testing.assert_close(out[100_000:].flatten(), 0.1 * torch.arange(1.0, 6.0))
     large[3] = torch.nan
     assert operator.matmul(torch.cat([large, small]))[100_000:].isfinite().all()
-
-
-def test_batches_are_invariant() -> None:
-    graphs = [Data(x=torch.randn(size, 4), time=times(size), num_nodes=size) for size in (1, 30, 7, 8)]
-    assert_batch_invariant(MaskedLinearAttention(4, 2, CausalMask(2, 'time')), graphs, tolerance=1e-5)
 
 
 def test_equal_masks_share_their_order() -> None:

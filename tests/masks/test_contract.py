@@ -1,12 +1,13 @@
 """Every mask on every graph: the matrix of its equation, and the behaviour of that matrix."""
 
+import sys
 from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES, GRAPHS, small_digraph
 from numpy.typing import NDArray
 from oracles import as_numpy, grf_loads, hop_matrix, power_series, same_graph, weight_matrix
 from sampled_features import modulated
@@ -25,6 +26,7 @@ from pyg_topomask.masks import (
     PackingMask,
     PowerSeriesMask,
 )
+from pyg_topomask.operators.base import Chain, MaskOperator
 from pyg_topomask.testing import assert_mask_operator
 
 pytestmark = pytest.mark.filterwarnings('ignore:The spectral radius')
@@ -117,6 +119,27 @@ def composed_hadamard(data: Data) -> Mask:
     return GRFMask(2, 3, 0.3, 2, MODULATION) * low_rank(data)
 
 
+def with_zero_rows(data: Data) -> Tensor:
+    matrix = numbers(0, 2, nodes(data), nodes(data))
+    matrix[:, ::3] = 0.0
+    return matrix
+
+
+class ChainMask(Mask):
+    """The product of the matrices of two masks."""
+
+    def __init__(self, first: Mask, second: Mask) -> None:
+        super().__init__(2)
+        self.first = first
+        self.second = second
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Graph:
+        return graph
+
+    def bind(self, graph: Graph, state: Graph) -> MaskOperator:
+        return Chain((self.first(graph), self.second(graph)))
+
+
 CASES = {
     'packing': Case(lambda data: PackingMask(2), lambda mask, data: np.stack([same_graph(data)] * 2)),
     'adjacency': adjacency(1.0, None),
@@ -163,6 +186,18 @@ CASES = {
         lambda data: AdjacencyMask(2) + PackingMask() + low_rank(data),
         lambda mask, data: weight_matrix(data, None) + np.eye(nodes(data)) + same_graph(data) + low_rank_matrix(data),
     ),
+    'sum_of_sparse': Case(
+        lambda data: AdjacencyMask(2, None) + HopMask(2, 2, MODULATION),
+        lambda mask, data: weight_matrix(data, None) + hop_matrix(MODULATION, data),
+    ),
+    'chain': Case(
+        lambda data: ChainMask(AdjacencyMask(2, None), PowerSeriesMask(2, 2, MODULATION)),
+        lambda mask, data: weight_matrix(data, None) @ power_series_matrix(mask, data),
+    ),
+    'zero_rows': Case(
+        lambda data: DenseMask(2, with_zero_rows(data)),
+        lambda mask, data: with_zero_rows(data).numpy() * same_graph(data),
+    ),
     'scaled': Case(lambda data: -2.5 * low_rank(data), lambda mask, data: -2.5 * low_rank_matrix(data)),
     'scaled_per_head': Case(
         lambda data: AdjacencyMask(self_loop=None) * torch.tensor([2.0, -1.0]),
@@ -189,7 +224,7 @@ CASES = {
 }
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 @pytest.mark.parametrize('case', CASES)
 def test_mask_is_the_matrix_of_its_equation(case: str, graph: str) -> None:
     data = GRAPHS[graph]()
@@ -201,15 +236,30 @@ def test_mask_is_the_matrix_of_its_equation(case: str, graph: str) -> None:
     assert actual.shape == (mask.heads, nodes(data), nodes(data))
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 @pytest.mark.parametrize('case', CASES)
 def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
     data = GRAPHS[graph]()
     assert_mask_operator(CASES[case].make(data), data, alone=case not in OF_GIVEN_NUMBERS)
 
 
+@pytest.mark.parametrize('case', CASES)
+def test_operator_behaves_as_its_matrix_without_numba(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, 'numba', None)
+    data = GRAPHS['batch']()
+    assert_mask_operator(CASES[case].make(data), data, alone=case not in OF_GIVEN_NUMBERS)
+
+
+def test_entries_of_a_sum_have_a_bound() -> None:
+    entries = CASES['sum_of_sparse'].make(small_digraph())(small_digraph()).entries()
+    assert entries is not None
+    assert entries.max_nnz is not None
+    assert entries().pattern.nnz <= entries.max_nnz
+
+
 #: Given numbers for the nodes of one data set, which fit no part of it.
-OF_GIVEN_NUMBERS = {'dense', 'dense_shared', 'low_rank', 'sum', 'scaled', 'hadamard', 'hadamard_low_rank', 'nested'}
+OF_GIVEN_NUMBERS = {'dense', 'dense_shared', 'zero_rows', 'low_rank', 'sum', 'scaled', 'nested'}
+OF_GIVEN_NUMBERS |= {'hadamard', 'hadamard_low_rank'}
 LEARNABLE = [
     'learned',
     'adjacency',

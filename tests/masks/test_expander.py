@@ -1,7 +1,8 @@
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, uneven_graphs
+from grids import covering
 from oracles import same_graph
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
@@ -11,8 +12,8 @@ from torch_geometric.transforms import Compose, VirtualNode
 from pyg_topomask import Graph
 from pyg_topomask.masks import AdjacencyMask, ExpanderMask, MultiHeadMask
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.testing import assert_mask_operator
 
 
 def adjacency(edges: torch.Tensor, num_nodes: int) -> np.ndarray:
@@ -60,8 +61,7 @@ def test_edges_stay_in_their_graph_and_are_those_of_the_graph_alone() -> None:
     assert (together * (1 - same_graph(batch)) == 0).all()
 
 
-@pytest.mark.parametrize('input_edges', [False, True])
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize(('name', 'input_edges'), covering(GRAPH_NAMES, [False, True], strength=2))
 def test_mask(name: str, input_edges: bool) -> None:
     data = GRAPHS[name]()
     num_nodes = data.num_nodes or 0
@@ -71,14 +71,6 @@ def test_mask(name: str, input_edges: bool) -> None:
     mask = ExpanderMask(degree=2, input_edges=input_edges, seed=7)
     np.testing.assert_array_equal(mask(data).to_dense()[0].numpy(), expected > 0)
     assert_mask_operator(mask, data)
-
-
-def test_attention_under_it_is_batch_invariant() -> None:
-    graphs = uneven_graphs()
-    for data in graphs:
-        data.x = torch.randn(data.num_nodes or 0, 8)
-        data.edge_weight = None
-    assert_batch_invariant(MaskedSoftmaxAttention(8, 2, ExpanderMask(degree=4)), graphs)
 
 
 @pytest.mark.parametrize('degree', [-2, 0, 3])

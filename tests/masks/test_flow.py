@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph
+from grids import covering
 from oracles import grf_loads, hop_matrix, power_series, weight_matrix
 from scipy.linalg import expm
 from torch import Tensor
@@ -123,8 +124,7 @@ def test_against_the_flow_masks_are_those_of_the_reversed_edges(name: str) -> No
     np.testing.assert_array_equal(matrix_of(make('target_to_source'), data), matrix_of(make('source_to_target'), reverse))
 
 
-@pytest.mark.parametrize('graph', [small_graph, small_weighted_graph])
-@pytest.mark.parametrize('name', MASKS)
+@pytest.mark.parametrize(('name', 'graph'), covering(MASKS, [small_graph, small_weighted_graph]))
 def test_undirected_graphs_have_no_direction(name: str, graph: Callable[[], Data]) -> None:
     make, _ = MASKS[name]
     first, second = (matrix_of(make(flow), graph()) for flow in FLOWS)

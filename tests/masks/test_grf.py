@@ -6,6 +6,7 @@ import pytest
 import torch
 from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph
 from grf_samples import COMPARISONS, DIAGONAL, F, expected_mask, make, samples, scores
+from grids import at_night, covering
 from oracles import confidence, power_series, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Data
@@ -23,10 +24,15 @@ SETTINGS = {
     'fixed_length': (small_graph, {'p_halt': 0.0}),
     'one_walk': (small_graph, {'num_walks': 1}),
 }
+LESS_DIFFERENT = [
+    *((name, True) for name in sorted(set(SETTINGS) - {'weighted', 'along_edges'})),
+    ('weighted', False),
+    ('fixed_length', False),
+]
 
 
 @pytest.mark.parametrize(
-    ('name', 'counter'), [*((name, True) for name in SETTINGS), ('weighted', False), ('fixed_length', False)]
+    ('name', 'counter'), [('weighted', True), ('along_edges', True), *(at_night(*case) for case in LESS_DIFFERENT)]
 )
 def test_two_ensembles_are_unbiased_everywhere(name: str, counter: bool) -> None:
     graph, settings = SETTINGS[name]
@@ -35,8 +41,7 @@ def test_two_ensembles_are_unbiased_everywhere(name: str, counter: bool) -> None
     assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
-@pytest.mark.parametrize('counter', [True, False], ids=['counter', 'generator'])
-@pytest.mark.parametrize('name', ['undirected', 'along_edges', 'fixed_length'])
+@pytest.mark.parametrize(('name', 'counter'), covering(['undirected', 'along_edges', 'fixed_length'], [True, False]))
 def test_one_ensemble_is_unbiased_off_the_diagonal_and_biased_upwards_on_it(name: str, counter: bool) -> None:
     graph, settings = SETTINGS[name]
     data = graph()
@@ -129,12 +134,6 @@ def test_every_call_draws_anew_on_a_graph_that_is_kept(compose: Callable[[Mask],
     assert torch.equal(mask(graph).to_dense(), mask(graph).to_dense())
 
 
-def test_walks_do_not_depend_on_the_order_of_the_edges() -> None:
-    data, reordered = small_graph(), small_graph()
-    reordered.edge_index = reordered.edge_index.flip(1)
-    assert torch.equal(make()(data).to_dense(), make()(reordered).to_dense())
-
-
 def test_resampled_walks_are_shared_on_a_common_graph() -> None:
     graph, first, second = Graph.from_data(small_graph()), make(resample='forward'), make(resample='forward')
     assert torch.equal(first(graph).to_dense(), second(graph).to_dense())
@@ -181,10 +180,7 @@ def test_gradient_of_the_modulation_through_entries_and_through_products_agree()
     [
         ('heads', {'heads': 0}),
         ('num_walks', {'num_walks': 0}),
-        ('num_walks', {'num_walks': -3}),
         ('p_halt', {'p_halt': 1.0}),
-        ('p_halt', {'p_halt': -0.1}),
-        ('p_halt', {'p_halt': float('nan')}),
         ('max_walk_length', {'max_walk_length': -1}),
         ('sampler', {'sampler': 'unknown'}),
         ('normalization', {'normalization': 'unknown'}),

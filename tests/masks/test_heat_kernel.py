@@ -4,7 +4,17 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention
-from graphs import GRAPHS, no_edges, random_edges, ring, small_digraph, small_graph, small_weighted_graph, undirected
+from graphs import (
+    GRAPH_NAMES,
+    GRAPHS,
+    random_edges,
+    ring,
+    small_digraph,
+    small_graph,
+    small_weighted_graph,
+    undirected,
+)
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy, same_graph, weight_matrix
 from scipy.linalg import expm
@@ -16,10 +26,9 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
-from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.operators.description import describe
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.testing import assert_mask_operator
 
 Matrix = NDArray[np.float64]
 KINDS = ['laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency']
@@ -76,7 +85,7 @@ def graphs(kind: str) -> dict[str, Callable[[], Data]]:
 # The equation ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 @pytest.mark.parametrize('kind', KINDS)
 def test_matrix_is_the_exponential(kind: str, graph: str) -> None:
     data = graphs(kind)[graph]()
@@ -115,8 +124,7 @@ def test_sparse_parts_beside_dense_ones_keep_their_attention(alone: bool, dtype:
     np.testing.assert_allclose(out, weight @ value / weight.sum(1, keepdims=True), rtol=tolerance)
 
 
-@pytest.mark.parametrize('lam', [0.1, 1.0, 25.0])
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize(('kind', 'lam'), covering(KINDS, [0.1, 1.0, 25.0]))
 def test_error_on_random_graphs_is_below_one_in_a_million(kind: str, lam: float) -> None:
     edges = torch.cat([random_edges(300, 900, seed=3), ring(300)], dim=1)
     data = Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), num_nodes=300)
@@ -128,8 +136,7 @@ def test_error_on_random_graphs_is_below_one_in_a_million(kind: str, lam: float)
     assert np.linalg.norm(out - expected) < 1e-6 * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize('tolerance', [1e-2, 1e-5, 1e-13])
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize(('kind', 'tolerance'), covering(KINDS, [1e-2, 1e-5, 1e-13]))
 def test_error_is_within_the_tolerance(kind: str, tolerance: float) -> None:
     data = mirrored(small_weighted_graph())
     exact, approximate = (
@@ -138,20 +145,6 @@ def test_error_is_within_the_tolerance(kind: str, tolerance: float) -> None:
     error = np.linalg.norm(exact - approximate, 2)
     assert error <= 10 * tolerance
     assert tolerance < 1e-12 or error > 1e-4 * tolerance
-
-
-def test_kernel_of_two_nodes_by_hand() -> None:
-    data = Data(edge_index=undirected([(0, 1)]), num_nodes=2)
-    decay = np.exp(-2 * 0.7)
-    dense = HeatKernelMask(1, 'laplacian', 0.7).double()(data).to_dense()[0].detach().numpy()
-    np.testing.assert_allclose(dense, [[(1 + decay) / 2, (1 - decay) / 2], [(1 - decay) / 2, (1 + decay) / 2]], atol=1e-8)
-
-
-def test_columns_of_the_random_walk_are_probabilities() -> None:
-    dense = HeatKernelMask(1, 'random_walk_laplacian', 3.0).double()(small_graph()).to_dense()[0]
-    torch.testing.assert_close(dense.sum(0), torch.ones(6, dtype=torch.float64), atol=1e-7, rtol=0)
-    assert (dense > 0).all()
-    assert not torch.allclose(dense, dense.T)
 
 
 @pytest.mark.parametrize('size', [30, 3000])
@@ -185,8 +178,7 @@ def digraph(name: str) -> Data:
     return Data(edge_index=torch.from_numpy(edges), edge_weight=torch.from_numpy(matrix[tuple(edges)]), num_nodes=30)
 
 
-@pytest.mark.parametrize('lam', [0.1, 1.0, 4.0])
-@pytest.mark.parametrize('graph', ['path', 'acyclic', 'random', 'signed', 'batch'])
+@pytest.mark.parametrize(('graph', 'lam'), covering(['path', 'acyclic', 'random', 'signed', 'batch'], [0.1, 1.0, 4.0]))
 def test_directed_adjacencies_keep_the_terms_of_growing_powers(graph: str, lam: float) -> None:
     data = digraph(graph)
     mask = HeatKernelMask(1, 'adjacency', lam, tolerance=1e-10).double()
@@ -199,11 +191,6 @@ def test_directed_adjacencies_keep_the_terms_of_growing_powers(graph: str, lam: 
         factor = np.trace(dense[inside]) / np.trace(expected[inside])
         assert 0 < factor <= 1 + 1e-9
         np.testing.assert_allclose(dense[inside], factor * expected[inside], rtol=1e-9, atol=1e-9)
-
-
-def test_entries_of_a_directed_path_by_hand() -> None:
-    row = HeatKernelMask(kind='adjacency').double()(digraph('path')).to_dense()[0, 7].detach().numpy()
-    np.testing.assert_allclose(row[::-1] * [1, 1, 2, 6, 24, 120, 720, 5040] / row[7], np.ones(8), atol=1e-4)
 
 
 def test_gradients_of_directed_adjacencies() -> None:
@@ -311,17 +298,6 @@ def test_lam_is_the_softplus_of_the_parameter() -> None:
     assert not HeatKernelMask(learnable=False).raw_lam.requires_grad
 
 
-@pytest.mark.parametrize('kind', KINDS)
-def test_batches_are_invariant(kind: str) -> None:
-    data = [mirrored(small_graph()), mirrored(GRAPHS['batch']()[2]), Data(edge_index=no_edges(), num_nodes=1)]
-    sizes = [graph.num_nodes for graph in data]
-    graphs = [
-        Data(x=torch.randn(n, 4), edge_index=graph.edge_index, edge_weight=torch.ones(graph.num_edges))
-        for graph, n in zip(data, sizes, strict=True)
-    ]
-    assert_batch_invariant(MaskedLinearAttention(4, 2, HeatKernelMask(2, kind, LAM)), graphs)
-
-
 def test_masks_of_one_kind_share_their_state() -> None:
     graph = Graph.from_data(small_graph())
     first, second = HeatKernelMask(2, lam=0.1)(graph), HeatKernelMask(1, lam=2.0, tolerance=1e-3)(graph)
@@ -349,11 +325,8 @@ def test_directed_graphs_are_refused_where_symmetry_is_needed(kind: str) -> None
     [
         ({'kind': 'heat'}, 'kind'),
         ({'lam': -1.0}, 'lam'),
-        ({'lam': 0.0}, 'lam'),
-        ({'lam': float('inf')}, 'lam'),
         ({'lam': [1.0, 2.0, 3.0]}, 'lam'),
         ({'tolerance': 0.0}, 'tolerance'),
-        ({'tolerance': 1.0}, 'tolerance'),
     ],
 )
 def test_bad_arguments_are_named(arguments: dict, name: str) -> None:

@@ -3,7 +3,6 @@ from itertools import product
 import numpy as np
 import pytest
 import torch
-from dense_attention import assert_dense_attention
 from numpy.typing import NDArray
 from scipy.linalg import expm
 from torch_geometric.data import Batch, Data
@@ -42,13 +41,6 @@ def test_operator_behaves_as_its_matrix() -> None:
     assert_mask_operator(HypercubeMask(1, 2), Data(num_nodes=0))
     empty = Batch.from_data_list([Data(num_nodes=4), Data(num_nodes=0), Data(num_nodes=4), Data(num_nodes=0)])
     assert_mask_operator(HypercubeMask(1, 2), empty)
-
-
-def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
-    mask = HypercubeMask(2, 3, LAM).double()
-    block = mask.lam.tanh().view(-1, 1, 1) ** torch.from_numpy(hamming(3))
-    matrix = torch.stack([torch.block_diag(cube, cube) for cube in block])
-    assert_dense_attention(mask(cubes(3, 2)), matrix, [mask.raw_lam])
 
 
 def test_is_the_toeplitz_mask_of_a_grid_of_twos() -> None:

@@ -1,6 +1,5 @@
 import pytest
 import torch
-from dense_attention import assert_dense_attention
 from graphs import ring
 from torch_geometric.data import Batch, Data
 
@@ -26,10 +25,6 @@ def test_matrix() -> None:
     assert torch.equal(PaddingMask(2)(padded()).to_dense().double(), matrix())
     assert_mask_operator(PaddingMask(2), padded())
     assert_mask_operator(PaddingMask(), Data(valid=torch.zeros(0, dtype=torch.bool), num_nodes=0))
-
-
-def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
-    assert_dense_attention(PaddingMask(2)(padded()), matrix(), [])
 
 
 def test_padded_nodes_neither_attend_nor_are_attended() -> None:

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention, dense_weight
-from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph
+from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph, small_weighted_graph
+from grids import covering
 from numpy.typing import NDArray
 from oracles import power_series, weight_matrix
 from scipy.linalg import cosm, expm, inv
@@ -42,9 +43,8 @@ def dense(mask: PowerSeriesMask, data: Data) -> Matrix:
 
 
 @pytest.mark.filterwarnings(GROWS)
-@pytest.mark.parametrize('normalization', NORMALIZATIONS)
-@pytest.mark.parametrize('order', [0, 1, 4])
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize(('order', 'normalization'), covering([0, 1, 4], NORMALIZATIONS))
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_coefficients_are_those_of_the_powers(graph: str, order: int, normalization: str | None) -> None:
     data, alpha = GRAPHS[graph](), numbers(order, 2, order + 1)
     mask = with_parameters(PowerSeriesMask(2, order, normalization=normalization, positive=False), alpha)
@@ -55,9 +55,8 @@ def test_coefficients_are_those_of_the_powers(graph: str, order: int, normalizat
 
 
 @pytest.mark.filterwarnings(GROWS)
-@pytest.mark.parametrize('normalization', NORMALIZATIONS)
+@pytest.mark.parametrize(('graph', 'normalization'), covering(['undirected', 'directed', 'weighted', 'batch'], NORMALIZATIONS))
 @pytest.mark.parametrize(('order', 'length'), [(0, 1), (1, 1), (2, 2), (3, 2), (6, 4)])
-@pytest.mark.parametrize('graph', ['undirected', 'directed', 'weighted', 'batch'])
 def test_f_is_a_square_root(graph: str, order: int, length: int, normalization: str | None) -> None:
     """Sum_k (f * f)_k W^k = (sum_l f_l W^l)^2."""
     data, f = GRAPHS[graph](), numbers(order, 2, length)
@@ -144,16 +143,6 @@ def test_given_coefficients_are_copied_and_reset_to() -> None:
     assert mask.coefficients.tolist() == [[1.0, 2.0]] * 2
 
 
-def test_deepcopy_and_state_dict() -> None:
-    data = small_graph()
-    mask = with_parameters(PowerSeriesMask(2, 2, positive=False), numbers(1, 2, 3))
-    assert list(mask.state_dict()) == ['coefficients', '_extra_state']
-    assert np.array_equal(dense(copy.deepcopy(mask), data), dense(mask, data))
-    restored = PowerSeriesMask(2, 2, positive=False).double()
-    restored.load_state_dict(mask.state_dict())
-    assert np.array_equal(dense(restored, data), dense(mask, data))
-
-
 @pytest.mark.parametrize('parameterization', ['alpha', 'f'])
 def test_coefficients_may_be_fixed(parameterization: str) -> None:
     mask = PowerSeriesMask(2, 2, 'heat:0.2', parameterization, learnable=False)
@@ -210,22 +199,16 @@ def test_coefficients_of_a_kernel_are_exact_in_double_precision(positive: bool) 
     [
         ('heads', {'heads': 0}),
         ('order', {'order': -1}),
-        ('order', {'order': 2.5}),
         ('parameterization', {'parameterization': 'beta'}),
         ('normalization', {'normalization': 'unknown'}),
         ('coefficients', {'order': 2, 'coefficients': torch.ones(2)}),
-        ('coefficients', {'order': 2, 'coefficients': torch.ones(4)}),
-        ('coefficients', {'order': 2, 'coefficients': torch.tensor(1.0)}),
         ('coefficients', {'order': 2, 'heads': 2, 'coefficients': torch.ones(3, 3)}),
-        ('coefficients', {'order': 2, 'heads': 2, 'coefficients': torch.ones(3, 2)}),
         ('coefficients', {'order': 4, 'coefficients': torch.ones(5), 'parameterization': 'f'}),
         ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, float('nan')])}),
-        ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, float('inf')])}),
         ('coefficients', {'order': 2, 'coefficients': torch.tensor([-1.0, 1.0]), 'parameterization': 'f'}),
         ('coefficients', {'order': 4, 'coefficients': 'cosine:2', 'parameterization': 'f'}),
         ('coefficients', {'coefficients': 'unknown'}),
         ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, -0.5]), 'positive': True}),
-        ('coefficients', {'order': 4, 'coefficients': 'random_walk', 'positive': True}),
         ('coefficients', {'order': 2, 'coefficients': torch.tensor([1.0, -1.0]), 'parameterization': 'f', 'positive': True}),
     ],
 )
@@ -238,10 +221,11 @@ def test_bad_arguments_are_named(argument: str, settings: dict[str, object]) -> 
 
 
 @pytest.mark.filterwarnings(GROWS)
-@pytest.mark.parametrize('transposed', [False, True])
-@pytest.mark.parametrize('normalization', NORMALIZATIONS)
+@pytest.mark.parametrize(
+    ('graph', 'normalization', 'transposed'),
+    covering(['negative_weights', 'parallel_edges'], NORMALIZATIONS, [False, True], strength=2),
+)
 @pytest.mark.parametrize(('parameterization', 'positive'), [('alpha', False), ('f', False), ('alpha', True)])
-@pytest.mark.parametrize('graph', ['negative_weights', 'parallel_edges'])
 def test_gradients_of_coefficients_edge_weights_and_input(
     graph: str, parameterization: str, positive: bool, normalization: str | None, transposed: bool
 ) -> None:
@@ -274,10 +258,10 @@ def test_weights_that_require_a_gradient_are_read_anew_on_a_common_graph() -> No
 
 
 @pytest.mark.filterwarnings(GROWS)
-@pytest.mark.parametrize('transposed', [False, True])
-@pytest.mark.parametrize('normalization', NORMALIZATIONS)
-@pytest.mark.parametrize('parameterization', ['alpha', 'f'])
-@pytest.mark.parametrize('graph', ['undirected', 'negative_weights', 'batch'])
+@pytest.mark.parametrize(
+    ('graph', 'parameterization', 'normalization', 'transposed'),
+    covering(['undirected', 'negative_weights', 'batch'], ['alpha', 'f'], NORMALIZATIONS, [False, True], strength=2),
+)
 def test_masked_attention_and_all_its_gradients_are_those_of_the_dense_matrix(
     graph: str, parameterization: str, normalization: str | None, transposed: bool
 ) -> None:

@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from dense_attention import assert_dense_attention
 from forked import Forked
-from graphs import GRAPHS, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, small_graph
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy, same_graph
 from torch_geometric.data import Batch, Data
@@ -49,9 +49,8 @@ def matrix(mask: SinDegreeMask, degree: NDArray[np.int64], rows: Callable[[int],
     return np.sin(np.pi / 4 * (z.T[:, :, None] + z.T[:, None, :]))
 
 
-@pytest.mark.parametrize('flow', ['source_to_target', 'target_to_source', None])
-@pytest.mark.parametrize('max_degree', [0, 2, 512])
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize(('max_degree', 'flow'), covering([0, 2, 512], ['source_to_target', 'target_to_source', None]))
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_mask_is_the_sine_of_the_sum_of_centralities(graph: str, max_degree: int, flow: str | None) -> None:
     data = GRAPHS[graph]()
     mask = SinDegreeMask(2, max_degree, 5, flow).double()
@@ -59,24 +58,9 @@ def test_mask_is_the_sine_of_the_sum_of_centralities(graph: str, max_degree: int
     np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), expected, atol=1e-12)
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_operator_behaves_as_its_matrix(graph: str) -> None:
     assert_mask_operator(SinDegreeMask(2, 3), GRAPHS[graph]())
-
-
-def test_mask_of_a_batch_is_block_diagonal() -> None:
-    mask, graphs = SinDegreeMask(2, 3).double(), uneven_graphs()
-    blocks = [mask(data).to_dense() for data in graphs]
-    for head, actual in enumerate(mask(Batch.from_data_list(graphs)).to_dense()):
-        torch.testing.assert_close(actual, torch.block_diag(*(block[head] for block in blocks)))
-
-
-def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
-    data, mask = small_digraph(), SinDegreeMask(2, 2, 4).double()
-    degree = torch.from_numpy(degrees(data, 'source_to_target')).clamp(max=2)
-    z = (mask.embedding[degree] @ mask.weight.t()).sigmoid().t()
-    dense = torch.sin(torch.pi / 4 * (z.unsqueeze(2) + z.unsqueeze(1)))
-    assert_dense_attention(mask(data), dense, [mask.offset, mask.weight])
 
 
 def test_hadamard_products_with_other_masks() -> None:

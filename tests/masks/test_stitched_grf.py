@@ -16,9 +16,9 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.apps import diagnostics
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, MultiHeadMask, PackingMask
-from pyg_topomask.nn import GRFAttention, MaskedSoftmaxAttention
+from pyg_topomask.nn import MaskedSoftmaxAttention
 from pyg_topomask.ops.masked_linear_attention import masked_linear_attention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
 Matrix = NDArray[np.float64]
@@ -160,13 +160,6 @@ def test_linear_attention_is_that_of_the_matrix(kind: str, route: str) -> None:
     expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), explicit(data, mask))
     out = masked_linear_attention(q, k, v, mask(data), route)
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-4, atol=1e-5)
-
-
-def test_layer_of_a_batch_is_that_of_its_graphs() -> None:
-    graphs = uneven_graphs()
-    for data in graphs:
-        data.x = torch.randn(data.num_nodes, 8, generator=torch.Generator().manual_seed(data.num_nodes))
-    assert_batch_invariant(GRFAttention(8, heads=2, stitch=2), graphs)
 
 
 def test_heads_with_different_stitches_and_compositions() -> None:

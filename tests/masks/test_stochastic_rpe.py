@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 import torch
-from dense_attention import assert_dense_attention
 from numpy.typing import NDArray
 from oracles import confidence, standard_scores
 from torch import Tensor
@@ -56,14 +55,6 @@ def test_mean_over_projections_is_the_exponential() -> None:
 
 def test_operator_behaves_as_its_matrix() -> None:
     assert_mask_operator(randomized(), sequences())
-
-
-def test_attention_and_its_gradients_are_those_of_the_dense_matrix() -> None:
-    mask, data = randomized(), sequences()
-    position = torch.cat([torch.arange(size) for size in (5, 1, 7)])
-    left, right = features(mask, position)
-    matrix = left @ right.transpose(1, 2) * (data.batch.unsqueeze(0) == data.batch.unsqueeze(1))
-    assert_dense_attention(mask(data), matrix, [mask.gain, mask.frequency, mask.phase])
 
 
 def test_far_positions_keep_their_phase_in_single_precision() -> None:

@@ -6,16 +6,16 @@ import pytest
 import torch
 from dense_attention import assert_dense_attention
 from graphs import ring
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.toeplitz import ToeplitzMask
-from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
+from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 
 SHAPES = {
@@ -24,7 +24,7 @@ SHAPES = {
     3: [(2, 3, 2), (1, 1, 3), (2, 3, 2)],
     4: [(2, 1, 2, 2)],
 }
-OPTIONS = list(product(('offset', 'distance'), ('clip', 'zero'), (False, True)))
+OPTIONS = covering(('offset', 'distance'), ('clip', 'zero'), (False, True), strength=2)
 
 
 def grids(*shapes: tuple[int, ...]) -> Data:
@@ -75,8 +75,7 @@ def batch_matrix(mask: ToeplitzMask, shapes: list[tuple[int, ...]]) -> Tensor:
 
 
 @pytest.mark.usefixtures('both_ways')
-@pytest.mark.parametrize(('kind', 'beyond', 'periodic'), OPTIONS)
-@pytest.mark.parametrize('dims', [1, 2, 3, 4])
+@pytest.mark.parametrize(('kind', 'beyond', 'periodic', 'dims'), covering(OPTIONS, [1, 2, 3, 4]))
 def test_matrix_of_one_grid_and_of_many(dims: int, kind: str, beyond: str, periodic: bool) -> None:
     mask = random_mask(dims, kind, beyond, periodic)
     for shapes in ([SHAPES[dims][0]], [SHAPES[dims][0]] * 2, SHAPES[dims]):
@@ -174,9 +173,9 @@ def test_large_tables_have_no_blocks() -> None:
 
 
 @pytest.mark.usefixtures('both_ways')
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-@pytest.mark.parametrize('shape', [(40, 50), (2000,), (9, 11, 13)])
-@pytest.mark.parametrize('periodic', [False, True])
+@pytest.mark.parametrize(
+    ('periodic', 'shape', 'dtype'), covering([False, True], [(40, 50), (2000,), (9, 11, 13)], [torch.float32, torch.float64])
+)
 def test_rows_whose_window_is_empty_give_exactly_zero(shape: tuple[int, ...], periodic: bool, dtype: torch.dtype) -> None:
     """The transforms leave noise there, which must not be taken for weight; rows with weight must be kept."""
     mask, size = ToeplitzMask(1, len(shape), 'distance', 2, 'zero', periodic).to(dtype), math.prod(shape)
@@ -209,9 +208,7 @@ def test_half_precision_and_autocast(dtype: torch.dtype) -> None:
 
 
 @pytest.mark.usefixtures('both_ways')
-@pytest.mark.parametrize('transposed', [False, True])
-@pytest.mark.parametrize('heads', [1, 2])
-@pytest.mark.parametrize('beyond', ['clip', 'zero'])
+@pytest.mark.parametrize(('beyond', 'heads', 'transposed'), covering(['clip', 'zero'], [1, 2], [False, True], strength=2))
 def test_chunks_change_nothing(heads: int, transposed: bool, beyond: str, monkeypatch: pytest.MonkeyPatch) -> None:
     mask, data = ToeplitzMask(heads, 2, 'offset', 2, beyond).double(), grids((3, 4), (3, 4), (2, 2), (3, 4))
     torch.nn.init.normal_(mask.table)
@@ -247,12 +244,6 @@ def test_product_with_low_rank() -> None:
     torch.testing.assert_close((mask(graph) * low_rank_operator(graph, left, right)).to_dense(), expected)
 
 
-@pytest.mark.usefixtures('both_ways')
-def test_batches_are_invariant() -> None:
-    graphs = [ToGridGraph()(torch.randn(4, *shape)) for shape in ((1, 1), (5, 6), (6, 5), (5, 6), (2, 1))]
-    assert_batch_invariant(MaskedLinearAttention(4, 2, ToeplitzMask(2, initial='tanh')), graphs)
-
-
 def test_masks_of_equal_dimensions_share_their_state() -> None:
     graph = Graph.from_data(grids((2, 3), (2, 2)))
     first, second = ToeplitzMask(2, 2)(graph), ToeplitzMask(1, 2, 'distance', 3, 'zero', True)(graph)
@@ -269,18 +260,13 @@ def test_masks_of_equal_dimensions_share_their_state() -> None:
         ({'kind': 'l2'}, 'kind'),
         ({'beyond': 'wrap'}, 'beyond'),
         ({'window': -1}, 'window'),
-        ({'window': 2.5}, 'window'),
-        ({'window': (1, 2.5)}, 'window'),
         ({'window': (1, 2, 3)}, 'window'),
         ({'window': 3, 'shape_dims': 24}, 'shape_dims'),
         ({'window': (1, 2), 'kind': 'distance'}, 'window'),
         ({'initial': 'heat'}, 'initial'),
-        ({'initial': 'tanh:x'}, 'initial'),
-        ({'initial': 'tanh:-1'}, 'initial'),
         ({'initial': torch.ones(3)}, 'initial'),
         ({'initial': torch.full((17, 17), torch.nan)}, 'initial'),
         ({'initial': torch.zeros(17, 17), 'positive': True}, 'initial'),
-        ({'initial': torch.full((17, 17), torch.inf), 'positive': True}, 'initial'),
         ({'heads': 0}, 'heads'),
     ],
 )

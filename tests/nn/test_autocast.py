@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from graphs import ring, star
+from grids import covering
 from rounding import BOUND, relative_error
 from torch import Tensor
 from torch.nn import Module
@@ -102,8 +103,7 @@ def test_error_is_that_of_rounding_a_few_times(name: str, dtype: torch.dtype) ->
     assert error(LAYERS[name](), torch.randn(SMALL, CHANNELS), dtype) < BOUND * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'dtype'), covering(LAYERS, TYPES))
 def test_error_does_not_grow_with_the_graph(name: str, dtype: torch.dtype) -> None:
     x = two_halves(FULL if name == 'kmip' else LARGE)
     assert error(LAYERS[name](), x, dtype) < BOUND * torch.finfo(dtype).eps
@@ -115,8 +115,7 @@ def test_error_does_not_grow_with_the_degree(name: str, dtype: torch.dtype) -> N
     assert error(ALONG_EDGES[name](), two_halves(LARGE), dtype, star(LARGE - 1)) < BOUND * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'dtype'), covering(LAYERS, TYPES))
 def test_gradients_are_finite_under_autocast(name: str, dtype: torch.dtype) -> None:
     layer, x = LAYERS[name](), torch.randn(SMALL, CHANNELS, requires_grad=True)
     with torch.autocast('cpu', dtype):
@@ -127,8 +126,7 @@ def test_gradients_are_finite_under_autocast(name: str, dtype: torch.dtype) -> N
     assert all(tensor.grad.isfinite().all() for tensor in used)
 
 
-@pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'dtype'), covering(LAYERS, TYPES))
 def test_a_backward_pass_within_autocast_is_one_outside(name: str, dtype: torch.dtype) -> None:
     """In a batch of small graphs, where most masks have blocks."""
     layer, edges = LAYERS[name](), torch.cat([ring(9), ring(40) + 9], dim=1)
@@ -174,8 +172,7 @@ def test_large_inputs_do_not_overflow_in_float16(name: str) -> None:
     assert all(parameter.grad.isfinite().all() for parameter in layer.parameters() if parameter.grad is not None)
 
 
-@pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'dtype'), covering(LAYERS, TYPES))
 def test_layers_of_a_short_type(name: str, dtype: torch.dtype) -> None:
     layer, x = LAYERS[name](), torch.randn(SMALL, CHANNELS)
     expected = run(copy.deepcopy(layer).double(), x.double())

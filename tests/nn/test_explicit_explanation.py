@@ -10,6 +10,7 @@ from explicit_layers import (
     positive_digraph,
 )
 from graphs import small_digraph, small_graph
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.explain import AttentionExplainer, Explainer, GNNExplainer
@@ -51,9 +52,7 @@ EXPLAINED = {
 }
 
 
-@pytest.mark.parametrize('reduce', ['max', 'mean'])
-@pytest.mark.parametrize('graph', EXPLAINED)
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'graph', 'reduce'), covering(LAYERS, EXPLAINED, ['max', 'mean']))
 def test_explanations_are_the_coefficients_of_the_edges(name: str, graph: str, reduce: str) -> None:
     """An edge stands for the attention of one end to the other, by the flow of the mask; of equal edges the first one does."""
     data, layer = EXPLAINED[graph](), LAYERS[name]()

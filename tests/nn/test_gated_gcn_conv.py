@@ -5,11 +5,10 @@ import copy
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, random_edges
+from graphs import GRAPH_NAMES, GRAPHS, random_edges
 from oracles import linear
 from rounding import BOUND, relative_error
 from torch import Tensor
-from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
 from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
@@ -69,19 +68,6 @@ def test_gradients() -> None:
     assert all(parameter.grad is not None for parameter in conv.parameters())
 
 
-def test_a_batch_is_one_by_one() -> None:
-    sizes = [(1, 0), (2, 1), (0, 0), (7, 20)]
-    graphs = []
-    for seed, (nodes, edges) in enumerate(sizes):
-        edge_index = random_edges(max(nodes, 1), edges, seed)
-        graphs.append(Data(x=torch.randn(nodes, 4), edge_index=edge_index, edge_attr=torch.randn(edges, 4)))
-    batch = Batch.from_data_list(graphs)
-    conv = GatedGCNConv(4).eval()
-    single = [conv(data.x, data.edge_index, data.edge_attr) for data in graphs]
-    for together, alone in zip(conv(batch.x, batch.edge_index, batch.edge_attr), zip(*single, strict=True), strict=True):
-        torch.testing.assert_close(together, torch.cat(alone))
-
-
 def test_permutation_equivariance() -> None:
     conv = GatedGCNConv(4).eval()
 
@@ -91,7 +77,7 @@ def test_permutation_equivariance() -> None:
     assert_permutation_equivariant(run, torch.randn(8, 4), random_edges(8, 20, seed=0), tolerance=1e-5)
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_every_graph_also_in_training(name: str) -> None:
     graph = Graph.from_data(GRAPHS[name]())
     x = torch.randn(graph.num_nodes, 4, requires_grad=True)

@@ -1,18 +1,15 @@
-import copy
 from typing import Any
 
 import pytest
 import torch
-from graphs import GRAPHS, small_graph, small_weighted_graph
+from graphs import GRAPH_NAMES, GRAPHS, small_graph, small_weighted_graph
 from torch import Tensor
 from torch.nn import Linear
-from torch_geometric.data import Data
-from torch_geometric.nn import GATConv, GCNConv, GINEConv, GPSConv, MessagePassing, SAGEConv, Sequential
+from torch_geometric.nn import GATConv, GCNConv, GINEConv, GPSConv, MessagePassing, SAGEConv
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import HopMask
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
-from pyg_topomask.testing import assert_batch_invariant
 
 
 def attention() -> GRFAttention:
@@ -133,16 +130,6 @@ def test_gradients_reach_every_parameter(norm: str | None) -> None:
     assert layer.attn.mask.modulation.grad.any()
 
 
-def test_batch_invariance() -> None:
-    graphs = [Data(x=features(data.num_nodes), edge_index=data.edge_index) for data in GRAPHS['batch']().to_data_list()]
-    layer = TopoGPSConv(8, GCNConv(8, 8), norm='layer_norm', norm_kwargs={'mode': 'node'}, attn=attention())
-
-    def run(x: Tensor, edge_index: Tensor, edge_weight: Tensor | None, batch: Tensor | None, graph: Graph) -> Tensor:
-        return layer(x, edge_index, batch, graph=graph)
-
-    assert_batch_invariant(run, graphs, tolerance=1e-5)
-
-
 def test_layers_share_the_state_of_a_common_graph() -> None:
     data, x = small_graph(), features(6)
     graph, prepared = Graph.from_data(data), []
@@ -152,16 +139,6 @@ def test_layers_share_the_state_of_a_common_graph() -> None:
         layer.attn.mask.prepare = lambda *args, prepare=original: prepared.append(1) or prepare(*args)
         x = layer(x, data.edge_index, graph=graph)
     assert len(prepared) == 1
-
-
-def test_deepcopy_and_state_dict() -> None:
-    data, x = small_graph(), features(6)
-    layer = TopoGPSConv(8, GCNConv(8, 8), attn=attention()).eval()
-    expected = layer(x, data.edge_index)
-    assert torch.equal(copy.deepcopy(layer)(x, data.edge_index), expected)
-    restored = TopoGPSConv(8, GCNConv(8, 8), attn=attention()).eval()
-    restored.load_state_dict(layer.state_dict())
-    assert torch.equal(restored(x, data.edge_index), expected)
 
 
 def test_dropout_in_training_only() -> None:
@@ -182,17 +159,7 @@ def test_reset_resets_the_attention() -> None:
     assert layer.attn.mask.modulation.any()
 
 
-def test_inside_sequential() -> None:
-    data = GRAPHS['batch']()
-    call = 'x, edge_index, batch -> x'
-    layers = [
-        (TopoGPSConv(8, GCNConv(8, 8), attn=attention()), call),
-        (TopoGPSConv(8, None, attn=MaskedLinearAttention(8, 2)), call),
-    ]
-    assert Sequential('x, edge_index, batch', layers)(features(40), data.edge_index, data.batch).shape == (40, 8)
-
-
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_every_graph(name: str) -> None:
     data = GRAPHS[name]()
     graph = Graph.from_data(data)

@@ -1,4 +1,3 @@
-import copy
 from functools import partial
 
 import pytest
@@ -63,28 +62,6 @@ def test_resampling_leaves_stored_walks_to_evaluation() -> None:
     layer.eval()
     data.grf_load[data.grf_length > 0] *= 2.0
     assert not torch.allclose(run(layer, data), run(layer, with_features(uneven_graphs())[2]))
-
-
-def test_walks_are_the_same_in_training_and_evaluation_without_resampling() -> None:
-    data, x, layer = small_graph(), torch.randn(6, 8), GRFAttention(8, 2, feature_map='elu')
-    assert torch.equal(layer(x, data.edge_index), layer.eval()(x, data.edge_index))
-
-
-def test_modulation_is_learned_per_head() -> None:
-    layer = GRFAttention(8, 4, max_walk_length=3)
-    assert layer.mask.modulation.shape == (4, 4)
-    assert 'mask.modulation' in layer.state_dict()
-
-
-def test_edge_weights_change_the_output() -> None:
-    data, x, layer = small_graph(), torch.randn(6, 8), GRFAttention(8, 2, num_walks=16, feature_map='elu')
-    weight = torch.linspace(0.1, 3.0, 14)
-    assert not torch.allclose(layer(x, data.edge_index), layer(x, data.edge_index, weight))
-
-
-def test_copies_walk_alike() -> None:
-    data, x, layer = small_graph(), torch.randn(6, 8), GRFAttention(8, 2, feature_map='elu')
-    assert torch.equal(layer(x, data.edge_index), copy.deepcopy(layer)(x, data.edge_index))
 
 
 @pytest.mark.parametrize('reentrant', [True, False])

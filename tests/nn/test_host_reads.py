@@ -7,6 +7,7 @@ from unittest import mock
 import pytest
 import torch
 from graphs import ring, undirected
+from grids import covering
 from torch import Tensor
 from torch.nn import Module
 from torch_geometric.data import Batch, Data
@@ -86,8 +87,7 @@ LAYERS = {
 
 
 @pytest.mark.filterwarnings('ignore:The spectral radius')
-@pytest.mark.parametrize('sizes', [(5, 9, 20, 7), (30,)], ids=['batch', 'one_graph'])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'sizes'), covering(LAYERS, [(5, 9, 20, 7), (30,)]))
 def test_a_prepared_graph_is_not_read_again(name: str, sizes: tuple[int, ...]) -> None:
     graphs = [Data(edge_index=ring(size), num_nodes=size, valid=torch.ones(size, dtype=torch.bool)) for size in sizes]
     graph = Graph.from_data(Batch.from_data_list(graphs))

@@ -5,7 +5,6 @@ from scipy.linalg import toeplitz
 from torch_geometric.data import Data
 
 from pyg_topomask.nn import ToeplitzAttention
-from pyg_topomask.testing import assert_batch_invariant
 from pyg_topomask.transforms import AddGridShape
 
 NO_EDGES = torch.empty(2, 0, dtype=torch.long)
@@ -34,12 +33,6 @@ def test_sequences_of_a_batch_are_lines() -> None:
     actual = layer(x, NO_EDGES, batch=batch).detach().numpy()
     outputs = [expected(layer, sequence, table.numpy()) for sequence in (x[:7], x[7:])]
     np.testing.assert_allclose(actual, np.concatenate(outputs), rtol=1e-9, atol=1e-12)
-
-
-def test_batch_invariance() -> None:
-    sizes = (1, 4, 0, 9)
-    graphs = [Data(x=torch.randn(size, 8), edge_index=NO_EDGES, num_nodes=size) for size in sizes]
-    assert_batch_invariant(ToeplitzAttention(8, 2), graphs, tolerance=1e-5)
 
 
 def test_grids() -> None:

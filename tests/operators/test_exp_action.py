@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import random_edges
+from grids import covering
 from numpy.typing import NDArray
 from scipy.linalg import expm
 from scipy.special import ive
@@ -41,8 +42,7 @@ def taylor(matrix: NDArray[np.float64], coefficients: NDArray[np.float64]) -> ND
     return sum(c * np.linalg.matrix_power(matrix, k) for k, c in enumerate(coefficients))
 
 
-@pytest.mark.parametrize('tolerance', [1e-3, 1e-8, 1e-14])
-@pytest.mark.parametrize('z', [0.0, 1e-3, 1.0, 7.5, 300.0])
+@pytest.mark.parametrize(('z', 'tolerance'), covering([0.0, 1e-3, 1.0, 7.5, 300.0], [1e-3, 1e-8, 1e-14]))
 def test_coefficients_are_bessel_functions_and_poisson_probabilities(z: float, tolerance: float) -> None:
     coefficients = chebyshev_coefficients(torch.tensor([z], dtype=torch.float64), tolerance)[0].numpy()
     k = np.arange(len(coefficients))

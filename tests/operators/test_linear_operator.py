@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph
+from grids import covering
 from oracles import power_series, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -107,8 +108,7 @@ def test_a_row_takes_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
     assert [x.size(2) for x in calls] == [1]
 
 
-@pytest.mark.parametrize('heads', [1, 2])
-@pytest.mark.parametrize('name', MASKS)
+@pytest.mark.parametrize(('name', 'heads'), covering(MASKS, [1, 2]))
 def test_masks_solve_transpose_and_have_diagonals(name: str, heads: int) -> None:
     operator = MASKS[name](heads).double()(weighted_graph())
     matrix, dense = operator.to_linear_operator(), operator.to_dense()

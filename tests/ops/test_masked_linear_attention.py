@@ -6,7 +6,8 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, ring, small_digraph, small_graph, uneven_graphs
+from grids import covering
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_masks import MASKS, inputs, low_rank, numbers
@@ -30,7 +31,7 @@ def offered(mask: MaskOperator) -> list[str]:
     return [route for route in ROUTES if route in EVERY_MASK or given[route]]
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 @pytest.mark.parametrize('name', MASKS)
 def test_every_route_is_masked_attention(name: str, graph: str) -> None:
     data = GRAPHS[graph]()
@@ -107,7 +108,7 @@ def test_groups_of_one_graph_agree_with_larger_ones(monkeypatch: pytest.MonkeyPa
     data = GRAPHS['batch']()
     mask, (q, k, v) = low_rank(data).double()(data), inputs(data.num_nodes or 0)
     module = importlib.import_module('pyg_topomask.ops.routes.low_rank_batch')
-    monkeypatch.setattr(module, 'uses_numba', lambda *arguments: False)
+    monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     results = []
     for sums in (module._SUMS, 1):
         monkeypatch.setattr(module, '_SUMS', sums)
@@ -325,8 +326,7 @@ def test_exact_cancellation_of_a_float32_row_is_a_row_without_weight() -> None:
     assert masked_linear_attention(ones, ones, torch.randn(3, 1, 2), mask)[0].tolist() == [[0.0, 0.0]]
 
 
-@pytest.mark.parametrize('route', ROUTES)
-@pytest.mark.parametrize('scale', [1e-10, 1e-6, 1e6, 1e10])
+@pytest.mark.parametrize(('scale', 'route'), covering([1e-10, 1e-6, 1e6, 1e10], ROUTES))
 def test_output_does_not_depend_on_the_scale_of_queries_and_keys(route: str, scale: float) -> None:
     data = small_graph()
     mask = (low_rank(data).float() if route == 'low_rank' else GRFMask(2))(data)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph, small_graph, star, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph, star, uneven_graphs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from linear_masks import numbers
@@ -23,7 +23,7 @@ from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 @pytest.mark.parametrize('name', MASKS)
 def test_it_is_softmax_attention_with_the_logarithm_of_the_mask(name: str, graph: str) -> None:
     data = with_positive_weights(GRAPHS[graph]())

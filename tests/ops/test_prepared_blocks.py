@@ -6,7 +6,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, star, undirected
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, ring, star, undirected
+from grids import covering
 from linear_masks import inputs
 from oracles import Array, masked_attention, power_series, weight_matrix
 from scipy.linalg import expm
@@ -111,7 +112,7 @@ def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
         compiled = pytest.importorskip('pyg_topomask.machine.blocks', reason='Numba is not installed')
         monkeypatch.setattr(compiled, '_TILE', 8)
     else:
-        monkeypatch.setattr(prepared_blocks, 'uses_numba', lambda *arguments: False)
+        monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     if request.param == 'small_tiles':
         monkeypatch.setattr(prepared_blocks, '_TILE', 1)
         monkeypatch.setattr(prepared_blocks, '_ROWS', 3)
@@ -137,8 +138,7 @@ def test_attention_is_that_of_the_equation(name: str, form: str, taken: list[int
     np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize('heads', [1, 2])
-@pytest.mark.parametrize('name', CASES)
+@pytest.mark.parametrize(('name', 'heads'), covering(CASES, [1, 2]))
 def test_gradients_are_those_of_the_features_route(name: str, heads: int, form: str, taken: list[int]) -> None:
     graph, mask = Graph.from_data(Batch.from_data_list(uneven())), CASES[name][0](heads)
     scale, results = torch.tensor([0.5, -2.0], dtype=torch.float64, requires_grad=True), []
@@ -304,7 +304,7 @@ def test_batches_of_small_graphs_take_prepared_blocks() -> None:
         assert choose_route(make(4)(graph), 16, 16) == 'blocks'
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_every_graph(graph: str, form: str) -> None:
     data = GRAPHS[graph]()
     q, k, v = inputs(data.num_nodes or 0)

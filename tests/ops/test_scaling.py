@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import ring
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -90,8 +91,7 @@ def test_every_route_over_sixty_decades(route: str, scales: tuple[float, float, 
     np.testing.assert_allclose(out.detach() / scales[2], linear_attention('relu', q, k, v, mask) / scales[2], 1e-4, 1e-5)
 
 
-@pytest.mark.parametrize('scales', SCALES)
-@pytest.mark.parametrize('name', ['relu', 'square', 'elu', 'focused', 'identity'])
+@pytest.mark.parametrize(('name', 'scales'), covering(['relu', 'square', 'elu', 'focused', 'identity'], SCALES))
 def test_feature_maps_over_sixty_decades(name: str, scales: tuple[float, float, float]) -> None:
     mask, (q, k, v), graph = bound(PackingMask()), inputs(scales, seed=1), Graph.of(batch())
     query, key = feature_map_of_name(name, CHANNELS)(q, k, graph.segments)
@@ -110,9 +110,9 @@ def test_elu_of_graphs_far_below_zero(below: float) -> None:
     np.testing.assert_allclose(out, linear_attention('elu', q, k, v, mask), rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.parametrize('scale', [1e-30, 1e-13, 1e13, 1e30])
-@pytest.mark.parametrize('stabilize', [True, False])
-@pytest.mark.parametrize('name', sorted(FEATURE_MAPS))
+@pytest.mark.parametrize(
+    ('name', 'stabilize', 'scale'), covering(sorted(FEATURE_MAPS), [True, False], [1e-30, 1e-13, 1e13, 1e30], strength=2)
+)
 def test_outputs_and_gradients_are_finite(name: str, stabilize: bool, scale: float) -> None:
     x = inputs((scale, scale, 1.0))
     leaves = [each.requires_grad_() for each in x]
@@ -200,9 +200,9 @@ def test_softmax_over_sixty_decades(scales: tuple[float, float, float]) -> None:
     assert all(leaf.grad is not None and leaf.grad.isfinite().all() for leaf in leaves)
 
 
-@pytest.mark.parametrize('backend', ['dense', 'chunked', 'tree'])
-@pytest.mark.parametrize('similarity', ['dot', 'cosine', 'distance'])
-@pytest.mark.parametrize('scale', [1e-30, 1e30])
+@pytest.mark.parametrize(
+    ('scale', 'similarity', 'backend'), covering([1e-30, 1e30], ['dot', 'cosine', 'distance'], ['dense', 'chunked', 'tree'])
+)
 def test_search_over_sixty_decades(scale: float, similarity: str, backend: str) -> None:
     ptr, (q, k, _) = torch.tensor([0, *np.cumsum(SIZES).tolist()]), inputs((scale, scale, 1.0))
     index, valid = topk_inner_product(*inner_product_features(q, k, ptr, similarity), 3, ptr, backend)

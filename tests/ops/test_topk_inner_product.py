@@ -4,6 +4,7 @@ import sys
 import numpy as np
 import pytest
 import torch
+from grids import covering
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
@@ -62,8 +63,7 @@ def listed(index: Tensor, valid: Tensor) -> list[list[list[int]]]:
     ]
 
 
-@pytest.mark.parametrize('similarity', ['dot', 'cosine', 'distance'])
-@pytest.mark.parametrize('num', [1, 7, 50, 1000])
+@pytest.mark.parametrize(('num', 'similarity'), covering([1, 7, 50, 1000], ['dot', 'cosine', 'distance']))
 def test_finds_what_sorting_all_scores_finds(backend: str, num: int, similarity: str) -> None:
     q, k, ptr = tensors(SIZES)
     index, valid = topk_inner_product(*inner_product_features(q, k, ptr, similarity), num, ptr, backend)
@@ -75,8 +75,9 @@ def test_finds_what_sorting_all_scores_finds(backend: str, num: int, similarity:
     assert torch.equal(index[~valid], nodes[~valid])
 
 
-@pytest.mark.parametrize('deterministic', [False, True])
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize(
+    ('dtype', 'deterministic'), covering([torch.float32, torch.float64, torch.bfloat16, torch.float16], [False, True])
+)
 def test_sorted_scores_with_and_without_ties(backend: str, dtype: torch.dtype, deterministic: bool) -> None:
     for integers in (False, True):
         q, k, ptr = tensors(SIZES, dtype=dtype, integers=integers)
@@ -130,8 +131,7 @@ def test_huge_keys_of_other_graphs_are_not_found(backend: str) -> None:
         assert top_keys[inside] == expected[inside]
 
 
-@pytest.mark.parametrize('size', [1e6, 1e9, 1e12])
-@pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
+@pytest.mark.parametrize(('dtype', 'size'), covering([torch.float32, torch.float64], [1e6, 1e9, 1e12]))
 def test_short_keys_beside_a_long_one(backend: str, dtype: torch.dtype, size: float) -> None:
     q, k, _ = tensors([1500], heads=1, dim=3, dtype=dtype)
     k *= 1e-6
@@ -186,7 +186,7 @@ def test_many_graphs_are_searched_side_by_side(monkeypatch: pytest.MonkeyPatch) 
         calls.append(tuple(score.shape))
         return select.select_top(score, num)
 
-    monkeypatch.setattr('pyg_topomask.ops.topk.dense.uses_numba', lambda *arguments: False)
+    monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     monkeypatch.setattr('pyg_topomask.ops.topk.dense.select_top', count)
     q, k, ptr = tensors([20, 3] * 200 + [500], heads=1)
     topk_inner_product(q, k, 2, ptr, memory=2**28)
@@ -262,8 +262,7 @@ def test_custom_op_is_well_formed() -> None:
     torch.library.opcheck(by_backend._search, (q, k, ptr, 3, 'auto', True, 2**20))
 
 
-@pytest.mark.parametrize('num', [1, 10, 200, 600])
-@pytest.mark.parametrize('values', ['normal', 'integers', 'ascending', 'equal'])
+@pytest.mark.parametrize(('values', 'num'), covering(['normal', 'integers', 'ascending', 'equal'], [1, 10, 200, 600]))
 def test_machine_code_merges_blocks_of_keys(values: str, num: int) -> None:
     # Ascending scores make every key a candidate, and equal ones test which stay.
     size, dim = 8300, 3
@@ -390,14 +389,12 @@ def test_backend_that_cannot_do_the_device(name: str) -> None:
         ('q', {'q': torch.ones(3, 1, 0), 'k': torch.ones(3, 1, 0)}),
         ('q', {'q': torch.ones(3, 1, 2, dtype=torch.long)}),
         ('q', {'q': torch.tensor([0.0, float('nan')]).expand(3, 1, 2)}),
-        ('q', {'q': torch.tensor([0.0, -float('inf')]).expand(3, 1, 2)}),
         ('k', {'k': torch.tensor([0.0, float('nan')]).expand(3, 1, 2)}),
         ('k', {'k': torch.tensor([0.0, 3e38]).expand(3, 1, 2)}),
         ('k', {'k': torch.ones(4, 1, 2)}),
         ('k', {'k': torch.ones(3, 1, 2, dtype=torch.float64)}),
         ('k', {'k': torch.ones(3, 1, 2, device='meta')}),
         ('num', {'num': 0}),
-        ('num', {'num': -1}),
         ('memory', {'memory': 0}),
         ('backend', {'backend': 'fast'}),
         ('ptr', {'ptr': torch.tensor([0, 2])}),

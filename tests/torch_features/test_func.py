@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from grids import covering
 from small_layers import LAYERS, example
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -104,8 +105,7 @@ def test_second_derivatives() -> None:
     torch.testing.assert_close(grad(penalty)(parameters), gradients(reference, parameters, x))
 
 
-@pytest.mark.parametrize('sizes', [(3,), (1, 2)])
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'sizes'), covering(LAYERS, [(3,), (1, 2)]))
 def test_jacobians_and_hessians(name: str, sizes: tuple[int, ...]) -> None:
     layer, _, x, graph = example(name, *sizes)
 

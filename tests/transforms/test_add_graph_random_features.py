@@ -2,7 +2,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, ring, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
+from graphs import GRAPHS, SINGLE_GRAPHS, no_edges, ring, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.loader import DataLoader
@@ -17,7 +17,6 @@ from pyg_topomask.walks.stored import load_walks
 
 NAMES = ['grf_index', 'grf_length', 'grf_load', 'grf_sizes']
 KEY_NAMES = ['grf_key_index', 'grf_key_length', 'grf_key_load', 'grf_key_sizes']
-SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch) and name != 'no_edge_index']
 
 
 def bind(data: Data, **settings: object) -> Tensor:
@@ -25,7 +24,7 @@ def bind(data: Data, **settings: object) -> Tensor:
 
 
 @pytest.mark.parametrize('independent', [False, True])
-@pytest.mark.parametrize('name', SINGLE)
+@pytest.mark.parametrize('name', SINGLE_GRAPHS)
 def test_stored_walks_are_those_of_the_mask_with_the_same_seed(name: str, independent: bool) -> None:
     settings = {'num_walks': 6, 'p_halt': 0.3, 'max_walk_length': 3, 'independent_ensembles': independent, 'seed': 4}
     fresh, stored = GRAPHS[name](), AddGraphRandomFeatures(**settings)(GRAPHS[name]())
@@ -34,7 +33,7 @@ def test_stored_walks_are_those_of_the_mask_with_the_same_seed(name: str, indepe
     assert {key for key in stored.to_dict() if 'grf' in key} == {*NAMES, *KEY_NAMES * independent}
 
 
-@pytest.mark.parametrize('name', SINGLE)
+@pytest.mark.parametrize('name', SINGLE_GRAPHS)
 def test_number_of_nodes_and_edges_is_left_as_it_is(name: str) -> None:
     before, after = GRAPHS[name](), AddGraphRandomFeatures()(GRAPHS[name]())
     assert (after.num_nodes, after.num_edges) == (before.num_nodes, before.num_edges)

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_graph, uneven_graphs
+from graphs import GRAPHS, SINGLE_GRAPHS, ring, small_graph, uneven_graphs
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import AddSelfLoops, Compose, ToUndirected
 
@@ -15,11 +15,9 @@ from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
 from pyg_topomask.walks import FixedLength, PoissonLength
 
-SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch) and name != 'no_edge_index']
-
 
 @pytest.mark.parametrize('independent', [False, True])
-@pytest.mark.parametrize('graph', SINGLE)
+@pytest.mark.parametrize('graph', SINGLE_GRAPHS)
 def test_stored_walks_are_those_of_the_mask_with_the_same_seed(graph: str, independent: bool) -> None:
     settings = {'num_walks': 6, 'p_halt': 0.3, 'max_walk_length': 2, 'independent_ensembles': independent}
     stored = AddRandomWalkKernel(**settings, seed=4)(GRAPHS[graph]())

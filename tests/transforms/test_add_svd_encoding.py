@@ -5,7 +5,8 @@ import warnings
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, no_edges, random_edges, ring, small_digraph, small_graph, weighted
+from graphs import GRAPHS, SINGLE_GRAPHS, no_edges, random_edges, ring, small_digraph, small_graph, weighted
+from grids import covering
 from numpy.typing import NDArray
 from oracles import weight_matrix
 from torch_geometric.data import Batch, Data, HeteroData
@@ -14,7 +15,6 @@ from torch_geometric.transforms import Compose, ToUndirected
 from pyg_topomask.transforms import add_svd_encoding
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
 
-SINGLE = [name for name, make in GRAPHS.items() if not isinstance(make(), Batch) and name != 'no_edge_index']
 PAIRS = torch.tensor([[0, 0, 1, 2, 2, 2, 0], [0, 1, 1, 0, 3, 4, 0]])  # users 0 to 3, items 0 to 5; one pair twice
 
 
@@ -54,8 +54,7 @@ def assert_encodings(left: torch.Tensor, right: torch.Tensor, matrix: NDArray[np
         np.testing.assert_allclose(encoding.T @ encoding, np.diag(values), atol=1e-5)
 
 
-@pytest.mark.parametrize('normalization', [None, 'sym', 'rw'])
-@pytest.mark.parametrize('name', SINGLE)
+@pytest.mark.parametrize(('name', 'normalization'), covering(SINGLE_GRAPHS, [None, 'sym', 'rw']))
 def test_any_graph(name: str, normalization: str | None) -> None:
     data = GRAPHS[name]()
     num_nodes, rank = data.num_nodes or 0, 8

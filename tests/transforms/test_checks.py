@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 import torch
+from grids import covering
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
@@ -34,8 +35,7 @@ def path() -> Data:
     return Data(edge_index=torch.tensor([[0, 1], [1, 2]]), pos=torch.randn(3, 2))
 
 
-@pytest.mark.parametrize('transform', SINGLE, ids=lambda transform: type(transform).__name__)
-@pytest.mark.parametrize('count', [1, 2])
+@pytest.mark.parametrize(('count', 'transform'), covering([1, 2], SINGLE))
 def test_batches_are_refused_whatever_their_size(transform: BaseTransform, count: int) -> None:
     batch = Batch.from_data_list([path()] * count)
     with pytest.raises(ValueError, match=r'^data: got a batch; accepted: single graphs: .* before batching'):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, small_weighted_graph, uneven_graphs
+from grids import covering
 from numpy.typing import NDArray
 from oracles import as_numpy
 from scipy.sparse.csgraph import shortest_path
@@ -60,8 +61,7 @@ def dense(mask: TreeMask, data: Data) -> Tensor:
     return mask(data).to_dense().detach()
 
 
-@pytest.mark.parametrize('name', SINGLE)
-@pytest.mark.parametrize('case', MASKS)
+@pytest.mark.parametrize(('case', 'name'), covering(MASKS, SINGLE))
 def test_the_mask_is_the_mean_over_the_stored_trees(case: str, name: str) -> None:
     data = AddSpanningForest('random', num_trees=3)(positive(name))
     mask = MASKS[case]().double()
@@ -112,8 +112,13 @@ def test_gradients_reach_the_lengths_of_the_trees() -> None:
     assert torch.autograd.gradcheck(product, weight.requires_grad_())
 
 
-@pytest.mark.parametrize('method', ['low_stretch', 'minimum', 'random'])
-@pytest.mark.parametrize('name', ['weighted', 'undirected', 'zero_weights', 'parallel_edges', 'self_loop', 'no_edges'])
+@pytest.mark.parametrize(
+    ('name', 'method'),
+    covering(
+        ['weighted', 'undirected', 'zero_weights', 'parallel_edges', 'self_loop', 'no_edges'],
+        ['low_stretch', 'minimum', 'random'],
+    ),
+)
 def test_stretch_is_the_distance_over_the_length(name: str, method: str) -> None:
     data = AddSpanningForest(method, num_trees=2)(positive(name))
     edges, weight, *_ = as_numpy(data)

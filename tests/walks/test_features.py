@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES
 from sampled_features import MODULATION, modulated, walks
 
 from pyg_topomask.walks.features import WalkFeatures
@@ -17,7 +17,7 @@ def test_visits_to_one_place_add_up() -> None:
     assert features.load.tolist() == [2.0, 4.0, 4.0]
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_values_are_the_modulated_loads(name: str) -> None:
     features, _ = walks(name)
     value, pattern = features.values(MODULATION), features.pattern

@@ -1,14 +1,15 @@
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES
+from grids import covering
 from sampled_features import MODULATION, modulated, walks
 
 import pyg_topomask.walks.pairs as pairs_module
 from pyg_topomask.walks.pairs import PairLoads, count_pairs
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 @pytest.mark.parametrize('shared', [True, False])
 def test_pair_loads_are_the_product_of_the_features(name: str, shared: bool) -> None:
     query, key = walks(name)
@@ -20,7 +21,7 @@ def test_pair_loads_are_the_product_of_the_features(name: str, shared: bool) -> 
     assert pairs.pattern.nnz <= count_pairs(query, key)
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_pair_loads_of_a_shared_modulation(name: str) -> None:
     query, key = walks(name)
     pairs = PairLoads(query, key, torch.float64, 'unordered')
@@ -29,10 +30,9 @@ def test_pair_loads_of_a_shared_modulation(name: str) -> None:
     np.testing.assert_allclose(matrix.numpy(), modulated(query) @ modulated(key).transpose(0, 2, 1), atol=1e-10)
 
 
-@pytest.mark.parametrize('name', GRAPHS)
-@pytest.mark.parametrize('limit', [1, 40])
+@pytest.mark.parametrize(('limit', 'name'), covering([1, 40], GRAPH_NAMES))
 def test_pair_loads_in_chunks(name: str, limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pairs_module, 'uses_numba', lambda *arguments: False)
+    monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     query, key = walks(name)
     whole = PairLoads(query, key, torch.float64)
     for constant in ('_MEETINGS', '_MEETINGS_GPU'):

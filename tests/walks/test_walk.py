@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
+from grids import covering
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -45,9 +46,8 @@ def assert_walks_match(data: Data, num_walks: int, p_halt: float, hops: int, nor
     np.testing.assert_allclose(load_matrices(actual), expected, rtol=1e-5, atol=1e-7)
 
 
-@pytest.mark.parametrize('normalization', ['sym', 'rw', None])
-@pytest.mark.parametrize('p_halt', [0.0, 0.4])
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize(('p_halt', 'normalization'), covering([0.0, 0.4], ['sym', 'rw', None]))
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_loads_are_those_of_explicit_walks(name: str, p_halt: float, normalization: str | None) -> None:
     assert_walks_match(GRAPHS[name](), 3, p_halt, 3, normalization)
 
@@ -68,20 +68,22 @@ def test_loads_of_random_graphs(num_nodes: int, num_edges: int, num_walks: int, 
     assert_walks_match(Data(edge_index=edges, edge_weight=weight, num_nodes=num_nodes), num_walks, p_halt, hops, 'sym')
 
 
-@pytest.mark.parametrize('p_halt', [0.0, 0.4])
-@pytest.mark.parametrize('graph', [small_graph, small_weighted_graph, small_digraph])
 @pytest.mark.parametrize(
-    'changed',
-    [
-        {},
-        {'sampler': 'antithetic'},
-        {'sampler': 'coupled'},
-        {'sampler': 'repelling'},
-        {'sampler': 'repelling_antithetic'},
-        {'transition': 'weight'},
-        {'walk_length': 'poisson:1.5'},
-        {'walk_length': SurvivalLength((1.0, 0.9, 0.2, 0.1))},
-    ],
+    ('changed', 'graph', 'p_halt'),
+    covering(
+        [
+            {},
+            {'sampler': 'antithetic'},
+            {'sampler': 'coupled'},
+            {'sampler': 'repelling'},
+            {'sampler': 'repelling_antithetic'},
+            {'transition': 'weight'},
+            {'walk_length': 'poisson:1.5'},
+            {'walk_length': SurvivalLength((1.0, 0.9, 0.2, 0.1))},
+        ],
+        [small_graph, small_weighted_graph, small_digraph],
+        [0.0, 0.4],
+    ),
     ids=str,
 )
 def test_expected_loads_are_the_powers_of_the_weights(graph: Callable[[], Data], p_halt: float, changed: dict) -> None:
@@ -98,42 +100,11 @@ def walk(data: Data, num_walks: int = 6, p_halt: float = 0.3, hops: int = 4, sam
     return sample_walks(Graph.from_data(data), WalkSettings(num_walks, p_halt, hops, sampler=sampler), seed=0)
 
 
-@pytest.mark.parametrize('name', GRAPHS)
-def test_every_visit_is_reachable_in_exactly_its_hops(name: str) -> None:
-    data = GRAPHS[name]()
-    edges, _, num_nodes, _ = as_numpy(data)
-    adjacency = np.zeros((num_nodes, num_nodes))
-    adjacency[edges[0], edges[1]] = 1
-    walks = walk(data)
-    for start, visited, length in zip(walks.start, walks.visited, walks.length, strict=True):
-        assert np.linalg.matrix_power(adjacency, int(length))[start, visited] > 0
-
-
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_entries_are_distinct_and_ascend(name: str) -> None:
     walks = walk(GRAPHS[name]())
     keys = list(zip(walks.start.tolist(), walks.visited.tolist(), walks.length.tolist(), strict=True))
     assert keys == sorted(set(keys))
-
-
-@pytest.mark.parametrize('name', GRAPHS)
-def test_every_node_keeps_its_own_entry_of_no_hops_with_load_one(name: str) -> None:
-    walks = walk(GRAPHS[name]())
-    no_hops = walks.length == 0
-    assert walks.start[no_hops].tolist() == list(range(walks.num_nodes))
-    assert torch.equal(walks.start[no_hops], walks.visited[no_hops])
-    assert (walks.load[no_hops] == 1).all()
-
-
-def test_isolated_nodes_visit_nothing_else() -> None:
-    walks = walk(GRAPHS['batch']())
-    assert (walks.start == 32).sum() == 1  # the last node of the graph of 30
-
-
-def test_walks_end_at_dead_ends() -> None:
-    walks = walk(Data(edge_index=torch.tensor([[1, 2], [0, 1]]), num_nodes=3), p_halt=0.0)
-    entries = list(zip(walks.start.tolist(), walks.visited.tolist(), walks.length.tolist(), strict=True))
-    assert entries == [(0, 0, 0), (0, 1, 1), (0, 2, 2), (1, 1, 0), (1, 2, 1), (2, 2, 0)]
 
 
 def test_no_hops() -> None:
@@ -156,14 +127,7 @@ def test_every_walk_deposits_its_load_at_every_hop_it_makes(p_halt: float) -> No
         np.testing.assert_allclose(counts, walks, atol=1e-4)
 
 
-def test_zero_weight_edges_are_walked_with_load_zero() -> None:
-    walks = walk(GRAPHS['zero_weights']())
-    assert (walks.load[walks.length > 0] == 0).all()
-    assert walks.load.isfinite().all()
-
-
-@pytest.mark.parametrize('sampler', SAMPLERS)
-@pytest.mark.parametrize('order', [[0, 1, 2, 3], [3, 1, 0, 2], [2, 2, 0]])
+@pytest.mark.parametrize(('order', 'sampler'), covering([[0, 1, 2, 3], [3, 1, 0, 2], [2, 2, 0]], SAMPLERS))
 def test_walks_of_a_graph_are_the_same_in_any_batch(order: list[int], sampler: str) -> None:
     graphs = uneven_graphs()
     together = load_matrices(walk(Batch.from_data_list([graphs[index] for index in order]), sampler=sampler))
@@ -214,9 +178,8 @@ NUMBA_SETTINGS = [
 ]
 
 
-@pytest.mark.parametrize('changed', NUMBA_SETTINGS, ids=str)
-@pytest.mark.parametrize('p_halt', [0.0, 0.3])
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize(('p_halt', 'changed'), covering([0.0, 0.3], NUMBA_SETTINGS), ids=str)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_compiled_walks_are_those_of_the_tensor_version(name: str, p_halt: float, changed: dict) -> None:
     pytest.importorskip('numba', reason='Numba is not installed')
     graph, settings = Graph.from_data(GRAPHS[name]()), WalkSettings(6, p_halt, 13, **changed)
@@ -234,8 +197,7 @@ def three_threads() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
-@pytest.mark.parametrize('counts', [False, True], ids=['room', 'counts'])
-@pytest.mark.parametrize('sampler', SAMPLERS)
+@pytest.mark.parametrize(('sampler', 'counts'), covering(SAMPLERS, [False, True]))
 def test_compiled_walks_of_many_threads(
     sampler: str, counts: bool, three_threads: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

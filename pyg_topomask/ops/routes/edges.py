@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive
@@ -20,10 +20,8 @@ _ROWS = 2**15
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
-    if uses_numba(q.device):
-        from pyg_topomask.machine.entries import forward
-
-        return forward(SparsePattern(*constants), q, k, v, mask)
+    if compiled := kernel('attend_entries', q.device):
+        return compiled(SparsePattern(*constants), q, k, v, mask)
     rowptr, col, *_ = constants
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
     summed = v.new_ones(v.size(0), v.size(2) + 1)  # a column of ones, whose products are the denominators
@@ -55,10 +53,8 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     pattern = SparsePattern(*constants)
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
-    if uses_numba(q.device):
-        from pyg_topomask.machine.entries import backward
-
-        return backward(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))
+    if compiled := kernel('attend_entries_backward', q.device):
+        return compiled(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))
     grad_q, grad_k, grad_v = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     grad_mask = [torch.zeros_like(mask) for _ in learnable]
     for head in range(q.size(1)):  # one after the other: there are many entries

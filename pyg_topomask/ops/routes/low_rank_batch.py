@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments, groups_of_constants
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.routes.low_rank import weigh
@@ -27,10 +27,8 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, tensors, constants, *_ = inputs
     # Without factors the mask is one of ones.
     positive = known_positive(q, k, *tensors)
-    if uses_numba(q.device):
-        from pyg_topomask.machine.low_rank import forward
-
-        total, size = forward(constants[0], q, k, v, tensors, not positive)
+    if compiled := kernel('attend_low_rank_batch', q.device):
+        total, size = compiled(constants[0], q, k, with_ones(v), tensors, not positive)
         inverse = inverse_weight(total[..., -1], total[..., -1] if positive else size)
         return total[..., :-1] * inverse.unsqueeze(-1), inverse
     values = with_ones(v)
@@ -72,10 +70,8 @@ def _backward(
     q, k, v, tensors, constants, *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
-    if uses_numba(q.device):
-        from pyg_topomask.machine.low_rank import backward
-
-        grads_of_all = backward(constants[0], q, k, v, tensors, upstream)
+    if compiled := kernel('attend_low_rank_batch_backward', q.device):
+        grads_of_all = compiled(constants[0], q, k, with_ones(v), tensors, upstream)
         return [*grads_of_all[:3], *(grads_of_all[3 + index] for index in learnable)]
     pieces = (q, k, with_ones(v), upstream, *tensors)
     packed, differentiated = torch.cat(pieces, dim=-1), (q, k, v, *tensors)

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
 from pyg_topomask.ops.routes.plain import all_pairs, attend_at
@@ -36,10 +36,8 @@ def _tiles(ptr: Tensor, terms: Tensor, heads: int) -> Iterator[tuple[slice, slic
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
-    if uses_numba(q.device):
-        from pyg_topomask.machine.blocks import forward
-
-        sums, *weights = forward(ptr, q, k, v, coefficients, terms)
+    if compiled := kernel('attend_prepared_blocks', q.device):
+        sums, *weights = compiled(ptr, q, k, v, coefficients, terms)
         inverse = inverse_weight(*weights)
         return sums.mul_(inverse.unsqueeze(-1)), inverse
     query, key, value = (x.transpose(0, 1) for x in (q, k, with_ones(v)))
@@ -60,10 +58,8 @@ def _backward(
     q, k, v, (coefficients,), (ptr, terms), *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
-    if uses_numba(q.device):
-        from pyg_topomask.machine.blocks import backward
-
-        return backward(ptr, q, k, v, coefficients, terms, upstream, bool(learnable))
+    if compiled := kernel('attend_prepared_blocks_backward', q.device):
+        return compiled(ptr, q, k, with_ones(v), coefficients, terms, upstream, bool(learnable))
     query, key, value, gradient = (x.transpose(0, 1) for x in (q, k, with_ones(v), upstream))
     results = [x.new_zeros(x.shape) for x in (q, k, v)]
     grad_query, grad_key, grad_value = (x.transpose(0, 1) for x in results)

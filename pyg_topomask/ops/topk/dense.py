@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import by_width
-from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.ops.topk.select import select_top
 
 
@@ -23,10 +23,8 @@ def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best
         memory (int): Bytes of scores in memory at a time, without Numba.
         best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
     """
-    if uses_numba(q.device):
-        from pyg_topomask.machine.topk import search as compiled_search
-
-        compiled_search(q, k, first, count, best)
+    if compiled := kernel('search', q.device):
+        compiled(q, k, first, count, best)
         return
     heads, num_nodes, _ = q.shape
     cells = max(1, memory // q.element_size())

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS
+from graphs import GRAPH_NAMES, GRAPHS
 from torch import Tensor
 
 import pyg_topomask.apps.diagnostics.attention_statistics as diagnostics_attention
@@ -96,7 +96,7 @@ def test_scale() -> None:
         torch.testing.assert_close(function(q, k, KS, scale=2.0), function(2.0 * 3**0.5 * q, k, KS))
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_every_graph_and_every_explicit_attention(name: str) -> None:
     graph = Graph.from_data(GRAPHS[name]())
     weight = None if graph.edge_weight is None else graph.edge_weight.abs().float()

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 import torch_geometric.transforms as T
-from graphs import GRAPHS, no_edges, random_edges, ring, undirected
+from graphs import GRAPH_NAMES, GRAPHS, no_edges, random_edges, ring, undirected
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GINEConv, global_add_pool
@@ -55,8 +56,7 @@ def same_partition(first: Any, second: Any) -> bool:
     return len(set(zip(first, second, strict=True))) == len(set(first)) == len(set(second))
 
 
-@pytest.mark.parametrize('seed', range(6))
-@pytest.mark.parametrize('whole', [False, True])
+@pytest.mark.parametrize(('whole', 'seed'), covering([False, True], range(6)))
 def test_colors_are_those_of_the_definition(whole: bool, seed: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     edges = torch.unique(random_edges(12, 14 + 2 * seed, seed), dim=1)
@@ -156,7 +156,7 @@ def test_large_whole_numbers_beside_fractions_are_compared_exactly() -> None:
     assert wl_equivalent(first, first.clone(), ['id', 'h'])
 
 
-@pytest.mark.parametrize('name', GRAPHS)
+@pytest.mark.parametrize('name', GRAPH_NAMES)
 def test_every_graph(name: str) -> None:
     graph = Graph.from_data(GRAPHS[name]())
     for batch in (None, torch.zeros(graph.num_nodes).long() if graph.batch is None else graph.batch):

@@ -4,7 +4,8 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring
+from graphs import GRAPH_NAMES, GRAPHS, ring
+from grids import covering
 from torch_geometric.data import Data
 
 from pyg_topomask.apps.diagnostics import mask_rows, weight_by_hops
@@ -34,8 +35,7 @@ def expected_shares(matrix: np.ndarray, data: Data, nodes: list[int], max_hops: 
     return shares / np.maximum(rows, 1)
 
 
-@pytest.mark.parametrize('graph', GRAPHS)
-@pytest.mark.parametrize('name', MASKS)
+@pytest.mark.parametrize(('name', 'graph'), covering(MASKS, GRAPH_NAMES))
 def test_rows_and_shares_are_those_of_the_matrix(name: str, graph: str) -> None:
     data, mask = GRAPHS[graph](), MASKS[name]()
     matrix = mask(data).to_dense().detach().numpy()

@@ -9,6 +9,7 @@ import pytest
 import torch
 from graphs import GRAPHS, ring, small_digraph, small_graph, trailing_empty_graphs
 from grf_samples import F, make
+from grids import covering
 from numpy.typing import NDArray
 from oracles import power_series, same_graph, weight_matrix
 from torch import Tensor
@@ -81,9 +82,7 @@ def ratio(a: Array, b: Array) -> Array:
     return np.divide(a, b, out=np.where(a == 0, 0.0, np.inf), where=b != 0)
 
 
-@pytest.mark.parametrize('budget', [2**22, 10])
-@pytest.mark.parametrize('variant', VARIANTS)
-@pytest.mark.parametrize('name', COMPARED)
+@pytest.mark.parametrize(('name', 'variant', 'budget'), covering(COMPARED, VARIANTS, [2**22, 10]))
 def test_mask_error_is_that_of_the_dense_matrices(
     name: str, variant: str, budget: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

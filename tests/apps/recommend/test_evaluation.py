@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from grids import covering
 from torch import Tensor
 
 from pyg_topomask.apps.recommend.evaluation import evaluate, popularity_groups, rank_items
@@ -25,9 +26,7 @@ def dense_metrics(scores: np.ndarray, targets: np.ndarray, seen: np.ndarray, k: 
     return float(np.mean(recall)), float(np.mean(ndcg))
 
 
-@pytest.mark.parametrize('k', [1, 3, 12])
-@pytest.mark.parametrize('ties', [False, True])
-@pytest.mark.parametrize('chunk_size', [1, 4, 1000])
+@pytest.mark.parametrize(('chunk_size', 'ties', 'k'), covering([1, 4, 1000], [False, True], [1, 3, 12]))
 def test_against_a_full_sort(k: int, ties: bool, chunk_size: int) -> None:
     users, items = torch.randn(20, 3, dtype=torch.double), torch.randn(12, 3, dtype=torch.double)
     if ties:  # few different integers, exact in floating point
@@ -77,7 +76,6 @@ NAN, NONE = torch.tensor([[1.0], [torch.nan]]), torch.empty(2, 0)
     ('users', 'items', 'index', 'seen', 'error'),
     [
         (NAN, torch.ones(3, 1), [0], NONE, 'users: got NaN or infinite numbers; accepted: finite'),
-        (torch.ones(3, 1), NAN, [0], NONE, 'items: got NaN or infinite numbers; accepted: finite'),
         (
             torch.ones(3, 1),
             torch.ones(2, 1),

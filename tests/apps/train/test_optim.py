@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from grids import covering
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.graphgym.config import cfg
 
@@ -61,8 +62,9 @@ def test_schedules(configure: Callable[..., None], name: str, expected: list[flo
     assert rates(name) == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize('name', ['linear_with_warmup', 'polynomial_with_warmup', 'cosine_with_warmup'])
-@pytest.mark.parametrize('warmup', [0, 1, 5, 50])
+@pytest.mark.parametrize(
+    ('warmup', 'name'), covering([0, 1, 5, 50], ['linear_with_warmup', 'polynomial_with_warmup', 'cosine_with_warmup'])
+)
 def test_no_epoch_has_a_rate_of_zero(configure: Callable[..., None], name: str, warmup: int) -> None:
     configure(f'optim.scheduler {name} optim.base_lr 1.0 optim.max_epoch 50 optim.num_warmup_epochs {warmup}')
     assert min(rates(name, 50)) > 0

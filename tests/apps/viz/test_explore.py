@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_digraph, small_graph, small_weighted_graph
+from graphs import GRAPHS, NAMES_WITH_NODES, ring, small_digraph, small_graph, small_weighted_graph
 from oracles import power_series, weight_matrix
 from torch_geometric.data import Batch, Data
 
@@ -148,7 +148,7 @@ def test_masks_without_walks() -> None:
     np.testing.assert_array_equal(every['rows'][0, 0, 0], np.ones((6, 6)))
 
 
-@pytest.mark.parametrize('name', [name for name in GRAPHS if name != 'empty'])
+@pytest.mark.parametrize('name', NAMES_WITH_NODES)
 def test_any_graph_has_a_page(name: str) -> None:
     data = GRAPHS[name]()
     page = content({'walks': GRFMask(**SETTINGS), 'hops': HopMask()}, data, num_walks=[2], kernels=[])

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph
+from graphs import GRAPHS, NAMES_WITH_NODES, small_digraph
 from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from oracles import weight_matrix
@@ -63,7 +63,7 @@ def test_head_is_the_one_asked_for() -> None:
     assert value[1] == pytest.approx({place: -entry for place, entry in value[0].items()})
 
 
-@pytest.mark.parametrize('name', [name for name in GRAPHS if name != 'empty'])
+@pytest.mark.parametrize('name', NAMES_WITH_NODES)
 def test_any_graph_can_be_drawn(name: str) -> None:
     data = GRAPHS[name]()
     figure = plot_mask_rows({'edges': AdjacencyMask(), 'all': PackingMask()}, data, 0, torch.rand(data.num_nodes, 2))

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_digraph, small_graph
+from graphs import GRAPHS, NAMES_WITH_NODES, ring, small_digraph, small_graph
 from oracles import power_series, weight_matrix
 from torch_geometric.data import Data
 
@@ -89,7 +89,7 @@ def test_bounds_are_not_drawn_where_they_do_not_hold() -> None:
     assert len(figure.axes[3].lines) == 1
 
 
-@pytest.mark.parametrize('name', [name for name in GRAPHS if name != 'empty'])
+@pytest.mark.parametrize('name', NAMES_WITH_NODES)
 def test_any_graph_can_be_drawn(name: str) -> None:
     figure = plot_inspection(make(), GRAPHS[name](), num_walks=[2], repeats=1)
     if name in ('one_node', 'no_edges', 'zero_weights'):  # where errors are 0, which a logarithm does not show

@@ -15,6 +15,7 @@ import pytest
 import sklearn.metrics
 import torch
 from graphgps_layers import CHANNELS, HEADS, REAL, batch_of_paths, make
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg, set_cfg
@@ -60,8 +61,7 @@ def expected(layer: Any, theirs: type, batch: Batch) -> Tensor:
     return norm('norm2', total + theirs._ff_block(layer, total))
 
 
-@pytest.mark.parametrize('local', LOCAL)
-@pytest.mark.parametrize('name', ATTENTIONS)
+@pytest.mark.parametrize(('name', 'local'), covering(ATTENTIONS, LOCAL))
 def test_every_local_layer_with_every_attention(graphgps: SimpleNamespace, local: str, name: str) -> None:
     if name == 'Causal':
         cfg.topomask.Causal.order = None

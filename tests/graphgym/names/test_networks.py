@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 import torch
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
@@ -76,8 +77,7 @@ def test_every_attention(configure: Callable[..., None], layer_type: str) -> Non
     assert prediction.isfinite().all()
 
 
-@pytest.mark.parametrize('edges', [True, False])
-@pytest.mark.parametrize('local', [name for name, layer in LOCAL_LAYERS.items() if layer])
+@pytest.mark.parametrize(('local', 'edges'), covering([name for name, layer in LOCAL_LAYERS.items() if layer], [True, False]))
 def test_every_local_layer(configure: Callable[..., None], local: str, edges: bool) -> None:
     configure(f'gt.layer_type {local}+Linear dataset.edge_encoder {edges}')
     batch = make_batch(dim_edge=2 if edges else 0)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import small_digraph, small_graph, uneven_graphs
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -254,8 +255,13 @@ def test_a_seed_is_no_generator(make: Callable[[], Mask]) -> None:
         make()(small_graph(), generator=0)
 
 
-@pytest.mark.parametrize('seed', [-(2**63), -1, 2**63 - 1, 2**64 - 1])
-@pytest.mark.parametrize('mask', [GRFMask, partial(GRFMask, stitch=2), partial(GRFMask, independent_ensembles=True), RWGNKMask])
+@pytest.mark.parametrize(
+    ('mask', 'seed'),
+    covering(
+        [GRFMask, partial(GRFMask, stitch=2), partial(GRFMask, independent_ensembles=True), RWGNKMask],
+        [-(2**63), -1, 2**63 - 1, 2**64 - 1],
+    ),
+)
 def test_every_seed_of_torch_draws_walks(mask: Callable[..., Mask], seed: int) -> None:
     first, second, other = (mask(seed=number)(small_graph()).to_dense() for number in (seed, seed % 2**64, 1))
     assert torch.equal(first, second)

