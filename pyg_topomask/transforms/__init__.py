@@ -5,14 +5,13 @@ Only :class:`AddSVDEncoding` takes heterogeneous data, and only :class:`KNNGraph
 Transforms that store walks, forests or encodings need :obj:`edge_index` or :obj:`adj_t`.
 """
 
-from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
-from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
 from pyg_topomask.transforms.forest import AddForest, AddSpanningForest
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 from pyg_topomask.transforms.knn_graph import KNNGraph
 from pyg_topomask.transforms.normals import AddNormals
 from pyg_topomask.transforms.sampling import FarthestSampling, RandomSampling
+from pyg_topomask.transforms.walks import AddGraphRandomFeatures, AddRandomWalkKernel
 
 __all__ = [
     'AddForest',
