@@ -169,9 +169,15 @@ API = {
         'sum_gradients',
     ],
     'pyg_topomask.apps.kernels': ['GraphRandomFeatures', 'MaskKernel', 'sample_posterior'],
-    'pyg_topomask.operators': ['MaskOperator'],
-    'pyg_topomask.operators.entries': ['SparseEntries'],
-    'pyg_topomask.operators.prepared_blocks': ['PreparedBlocks'],
+    'pyg_topomask.operators': [
+        'Alternatives',
+        'Chain',
+        'LowRank',
+        'MaskOperator',
+        'PreparedBlocks',
+        'Sparse',
+        'SparseEntries',
+    ],
     'pyg_topomask.graphs': ['Graph', 'Segments', 'SparsePattern'],
     'pyg_topomask.apps.diagnostics': [
         'attention_degrees',

@@ -24,6 +24,9 @@ class ShardSegments(Segments):
         super().__init__(num_nodes, device=device)
         self.shard = graph
 
+    def __repr__(self) -> str:
+        return repr(self.shard)
+
     @property
     def position(self) -> Tensor:
         return self.shard.original(torch.arange(self.num_nodes, device=self.device) + self.shard.first)

@@ -24,7 +24,7 @@ from pyg_topomask.operators.description import build, describe, register
 from pyg_topomask.operators.entries import SparseEntries, entries_of_heads, sum_of_entries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 
-__all__ = ['MaskOperator']
+__all__ = ['Alternatives', 'Chain', 'LowRank', 'MaskOperator']
 
 Operand = TypeVar('Operand', bound='Arithmetic')
 

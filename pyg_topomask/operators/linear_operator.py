@@ -20,7 +20,6 @@ except ImportError as error:
     raise ImportError('to_linear_operator needs linear_operator: install pyg_topomask with its extra [gp]') from error
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.description import build, describe
 
 # The number of unit vectors that are multiplied at a time, where entries are computed from products.
@@ -52,7 +51,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
     ) -> None:
         super().__init__(heads, *tensors, description=description, size=size, rows=rows, cols=cols)
         self._heads, self._tensors = heads, tensors
-        self._operator: MaskOperator = build(description, tensors)
+        self._operator: Any = build(description, tensors)
         self._num_nodes, self._num_heads = size
         self._rows, self._cols = rows, cols
 

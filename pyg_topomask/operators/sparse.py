@@ -18,6 +18,8 @@ from pyg_topomask.operators.sparse_matmul import spmm
 from pyg_topomask.utils.checks import check_shape
 from pyg_topomask.utils.functorch import is_exporting
 
+__all__ = ['Sparse']
+
 #: The supported products of masks, for errors.
 ENTRYWISE_PRODUCTS = (
     'products with a mask of low rank, such as SinDegreeMask, of two sparse masks, such as AdjacencyMask and GRFMask, or '
