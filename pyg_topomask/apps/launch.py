@@ -40,7 +40,7 @@ def launch(script: Path, argv: Sequence[str]) -> None:
     sys.path.insert(0, str(script.parent))
     try:
         importlib.import_module('graphgps')
-        from pyg_topomask.graphgym.names.masks import yaml_overrides
+        from pyg_topomask.graphgym.configuration import yaml_overrides
 
         sys.argv[1:] = yaml_overrides(argv)
         runpy.run_path(str(script), run_name='__main__')

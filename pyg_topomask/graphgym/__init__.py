@@ -32,8 +32,7 @@ import pyg_topomask.graphgym.graphgps.hook  # noqa: E402
 import pyg_topomask.graphgym.names.encoders  # noqa: E402
 import pyg_topomask.graphgym.names.layers  # noqa: E402
 import pyg_topomask.graphgym.names.networks  # noqa: E402
-import pyg_topomask.graphgym.names.objectives  # noqa: E402
-import pyg_topomask.graphgym.names.svd_encoder  # noqa: E402, F401
+import pyg_topomask.graphgym.names.objectives  # noqa: E402, F401
 from pyg_topomask.graphgym.names.attentions import register_mask  # noqa: E402
 
 __all__ = ['register_mask']

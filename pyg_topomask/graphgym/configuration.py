@@ -2,10 +2,13 @@ r"""The options :obj:`cfg.topomask`, the GraphGPS options of our YAMLs, and load
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import copy
 from functools import reduce
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,57 +19,36 @@ from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
-from pyg_topomask.graphgym.names.masks import yaml_overrides
-from pyg_topomask.graphgym.names.svd_encoder import SVD_OPTIONS
+from pyg_topomask.graphgym.names.encoders import SVD_OPTIONS
+from pyg_topomask.graphgym.names.lookup import decoded, read_yaml
+from pyg_topomask.graphgym.names.masks import read_tree
 from pyg_topomask.utils.checks import check_file_name
 from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
 
 #: Options of GraphGPS with its defaults, by the name of its registered config function.
-GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = {
-    'cfg_gt': {
-        'gt.layer_type': 'GINE+GRF',
-        'gt.layers': 3,
-        'gt.n_heads': 8,
-        'gt.dim_hidden': 64,
-        'gt.full_graph': True,
-        'gt.gamma': 1e-5,
-        'gt.pna_degrees': [],
-        'gt.dropout': 0.0,
-        'gt.attn_dropout': 0.0,
-        'gt.layer_norm': False,
-        'gt.batch_norm': True,
-        'gt.residual': True,
-        'gt.sparse.k': 10,
-        'gt.sparse.kq_dim': None,
-        'gt.sparse.val_dim': None,
-        'gt.sparse.head_agg': 'Linear',
-        'gt.sparse.random_attention': False,
-        'gt.sparse.random_fraction': 0.1,
-    },
-    'extended_optim': {
-        'optim.batch_accumulation': 1,
-        'optim.reduce_factor': 0.1,
-        'optim.schedule_patience': 10,
-        'optim.min_lr': 0.0,
-        'optim.num_warmup_epochs': 50,
-        'optim.clip_grad_norm': False,
-        'optim.clip_grad_norm_value': 1.0,
-    },
-    'dataset_cfg': {
-        'dataset.node_encoder_num_types': 0,
-        'dataset.edge_encoder_num_types': 0,
-    },
-    'split': {
-        'dataset.split_mode': 'standard',
-        'dataset.split_index': 0,
-        'dataset.split_dir': './splits',
-        'run_multiple_splits': [],
-    },
-    'overwrite_defaults': {'train.mode': 'standard'},
-    'extended_cfg': {'name_tag': '', 'train.ckpt_best': False},
-    'custom_gnn': {'gnn.residual': False},
-    'cfg_wandb': {'wandb.use': False, 'wandb.entity': '', 'wandb.project': '', 'wandb.name': ''},
-}
+GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = yaml.safe_load("""
+cfg_gt:
+  gt: {layer_type: GINE+GRF, layers: 3, n_heads: 8, dim_hidden: 64, full_graph: true, gamma: 1.0e-5, pna_degrees: [],
+    dropout: 0.0, attn_dropout: 0.0, layer_norm: false, batch_norm: true, residual: true, sparse: {k: 10, kq_dim: null,
+    val_dim: null, head_agg: Linear, random_attention: false, random_fraction: 0.1}}
+extended_optim:
+  optim: {batch_accumulation: 1, reduce_factor: 0.1, schedule_patience: 10, min_lr: 0.0, num_warmup_epochs: 50,
+    clip_grad_norm: false, clip_grad_norm_value: 1.0}
+dataset_cfg:
+  dataset: {node_encoder_num_types: 0, edge_encoder_num_types: 0}
+split:
+  dataset: {split_mode: standard, split_index: 0, split_dir: ./splits}
+  run_multiple_splits: []
+overwrite_defaults:
+  train: {mode: standard}
+extended_cfg:
+  name_tag: ''
+  train: {ckpt_best: false}
+custom_gnn:
+  gnn: {residual: false}
+cfg_wandb:
+  wandb: {use: false, entity: '', project: '', name: ''}
+""")
 
 #: Options of where to run. A run that replaces or resumes another one may change them.
 FREE_OPTIONS = (
@@ -96,12 +78,10 @@ _ARGUMENTS = (['topomask', 'dataset'], ['topomask', 'model'])
 
 def _declare(node: CfgNode, options: dict[str, Any]) -> None:
     for key, default in options.items():
-        *groups, name = key.split('.')
-        target = node
-        for group in groups:
-            target = target.setdefault(group, CfgNode())
-        # Copy lists, because changes in a run would become defaults of the next run otherwise.
-        target[name] = list(default) if isinstance(default, list) else default
+        if isinstance(default, dict):
+            _declare(node.setdefault(key, CfgNode()), default)
+        else:
+            node[key] = copy(default)  # otherwise, changes to a list would become defaults of the next run
 
 
 def declare_config(node: CfgNode) -> None:
@@ -119,7 +99,7 @@ def declare_config(node: CfgNode) -> None:
       ``{name: {argument: value}}``. On the command line, the list is one line of YAML. Transforms that store walks are skipped
       if no attention of a GPS model reads walks;
     * :obj:`topomask.svd` contains the options of the encoder :obj:`SVDSE`, see
-      :class:`~pyg_topomask.graphgym.names.svd_encoder.SVDNodeEncoder`;
+      :class:`~pyg_topomask.graphgym.names.encoders.SVDNodeEncoder`;
     * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner redraws random features; :obj:`0`
       never redraws them;
     * :obj:`topomask.num_workers` is the number of processes for the transforms; it pays off for transforms that take about ten
@@ -234,6 +214,36 @@ def _override(key: str, value: str) -> None:
             raise ArgumentError(key, 'an unknown option', whole)
         raise _unknown_option(key)
     cfg.merge_from_list([key, _adapted({name: value}, _group(groups), (*groups,))[name]])
+
+
+def yaml_overrides(words: Sequence[str]) -> list[str]:
+    r"""Converts a command line with YAML values of :obj:`topomask.mask`, :obj:`topomask.transforms`, :obj:`topomask.dataset`
+    and :obj:`topomask.model` to the syntax of yacs.
+
+    yacs cannot replace the group :obj:`topomask.mask`, so the mask becomes the option :obj:`topomask.Masked.mask`. The
+    transforms become a Python list, and :obj:`null` becomes :obj:`None`. A value that is not valid YAML raises an error.
+
+    Example:
+        >>> yaml_overrides(['topomask.transforms', '[AddForest, {AddRandomWalkPE: {walk_length: 4}}]'])
+        ['topomask.transforms', "['AddForest', {'AddRandomWalkPE': {'walk_length': 4}}]"]
+        >>> yaml_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
+        ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
+    """
+    # yacs reads null as a string.
+    words = ['None' if word == 'null' else word for word in words]
+    for index, (key, value) in enumerate(pairwise(words)):
+        if key == 'topomask.mask':
+            tree = read_tree(value)
+            # Without quotes, yacs would read it as a Python dictionary.
+            text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
+            words[index : index + 2] = ['topomask.Masked.mask', text]
+        elif key == 'topomask.transforms':
+            entries = read_yaml(key, value, 'lists in YAML, such as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
+            words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
+        elif key in ('topomask.dataset', 'topomask.model'):
+            arguments = read_yaml(key, value, 'arguments in YAML, such as {heads: 2}')
+            words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
+    return words
 
 
 def run_name(cfg_file: str | Path) -> str:

@@ -39,7 +39,7 @@ def test_stand_in_is_reset(configure: Callable[..., None]) -> None:
     configure('gt.layer_type None+Linear')
     assert cfg.gt.layer_type == 'None+Linear'
     set_cfg(cfg)
-    assert cfg.gt.layer_type == GRAPHGPS_SCHEMA['cfg_gt']['gt.layer_type']
+    assert cfg.gt.layer_type == GRAPHGPS_SCHEMA['cfg_gt']['gt']['layer_type']
 
 
 def test_what_graphgps_declares_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -18,7 +18,7 @@ from pyg_topomask.masks import rwgnk
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
-from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+from pyg_topomask.transforms import AddRandomWalkKernel
 from pyg_topomask.walks.uniform import counter_uniform
 
 Matrix = NDArray[np.float64]

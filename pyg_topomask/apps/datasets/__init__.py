@@ -7,7 +7,7 @@ r"""Datasets that need no download, and loaders of files without a PyG class. Al
 - :obj:`pre_transform` (callable, optional): Called on each graph once. (default: :obj:`None`)
 
 They raise a :class:`ValueError` if an argument is outside its range or a split is empty, and a :class:`FileNotFoundError` if a
-file is missing. :meth:`split_indices` returns the indices of the graphs of each split.
+file is missing. :obj:`split_indices()` returns the indices of the graphs of each split.
 """
 
 from __future__ import annotations

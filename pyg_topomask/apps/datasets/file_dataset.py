@@ -3,11 +3,12 @@ r"""Datasets created from files in their root, with fixed splits."""
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import torch
 import torch_geometric
 from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
@@ -22,6 +23,11 @@ SPLITS = ('train', 'val', 'test')
 
 #: Transforms of PyG, and functions.
 Transform = Callable[[Data], Data]
+
+
+def consecutive_splits(counts: Sequence[int]) -> dict[str, Tensor]:
+    r"""Returns the indices of training, validation and test graphs that follow each other, so many of each split."""
+    return dict(zip(SPLITS, torch.arange(sum(counts)).split(list(counts)), strict=True))
 
 
 class FileDataset(InMemoryDataset):

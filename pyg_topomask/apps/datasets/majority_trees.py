@@ -7,7 +7,7 @@ import torch
 from scipy.sparse import coo_array, csr_array, eye_array
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform
+from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.utils.checks import check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
@@ -58,9 +58,7 @@ class MajorityTrees(GeneratedDataset):
         generator = np.random.default_rng(wrapped_seed(checked_seed(seed=seed)))
         graphs = [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]
         fifth = num_graphs // 5
-        counts = [num_graphs - 3 * fifth, fifth, 2 * fifth]
-        splits = dict(zip(SPLITS, torch.arange(num_graphs).split(counts), strict=True))
-        self.hold(graphs, splits)
+        self.hold(graphs, consecutive_splits([num_graphs - 3 * fifth, fifth, 2 * fifth]))
 
 
 def _make_graph(size: int, radius: int, num_keys: int, generator: np.random.Generator) -> Data:

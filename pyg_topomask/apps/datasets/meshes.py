@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
+from pyg_topomask.apps.datasets.file_dataset import FileDataset, Transform, consecutive_splits
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_file_name, check_probability, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
@@ -76,7 +76,7 @@ class MeshNormals(FileDataset):
             for mesh, count in zip((first, first, second), PATCHES, strict=True)
             for _ in range(count)
         ]
-        return graphs, dict(zip(SPLITS, torch.arange(sum(PATCHES)).split(PATCHES), strict=True))
+        return graphs, consecutive_splits(PATCHES)
 
 
 def read_mesh(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:

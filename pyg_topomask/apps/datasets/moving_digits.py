@@ -6,7 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.apps.datasets.digits import digit_images, grid_graphs, split_digits
-from pyg_topomask.apps.datasets.file_dataset import Transform
+from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.apps.datasets.images import Splits
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
@@ -56,8 +56,7 @@ class MovingDigits(GeneratedDataset):
         graphs = [
             graph for videos, labels in splits.values() for graph in grid_graphs(videos.flatten(1, 2), labels, positions=False)
         ]
-        counts = [len(labels) for _, labels in splits.values()]
-        self.hold(graphs, dict(zip(splits, torch.arange(len(graphs)).split(counts), strict=True)))
+        self.hold(graphs, consecutive_splits([len(labels) for _, labels in splits.values()]))
 
 
 def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', seed: int = 0) -> Splits:

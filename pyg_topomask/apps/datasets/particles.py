@@ -8,10 +8,10 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.checks import check_choice, check_shape, check_whole, checked_seed
+from pyg_topomask.utils.checks import check_choice, check_not_negative, check_shape, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
 
 HISTORY, HORIZON = 2, 6
@@ -72,8 +72,7 @@ class ClothRollouts(GeneratedDataset):
         self._rollouts = simulate_cloth(pos, velocity, num_steps - 1, pinned, sphere)[0].float()
         x = torch.cat([pinned.unsqueeze(-1), sphere.unsqueeze(1).expand(-1, side**2, -1)], dim=-1).float()
         graphs = [window for rollout in zip(self._rollouts, x, strict=True) for window in _windows(*rollout)]
-        size = num_rollouts * (num_steps - HISTORY - HORIZON)
-        self.hold(graphs, dict(zip(SPLITS, torch.arange(len(SPLITS) * size).chunk(len(SPLITS)), strict=True)))
+        self.hold(graphs, consecutive_splits([num_rollouts * (num_steps - HISTORY - HORIZON)] * len(SPLITS)))
 
     def rollouts(self) -> Tensor:
         r"""Returns the positions of whole rollouts, :obj:`[num_rollouts, num_steps, side ** 2, 3]`. Windows are sorted by
@@ -122,9 +121,6 @@ def simulate_cloth(
         tuple: Positions and velocities at the start and after each step, both :obj:`[R, num_steps + 1, side ** 2, 3]`
         in float64.
 
-    Raises:
-        ValueError: If a shape does not fit, or a number is outside its range.
-
     Example:
         >>> row, column = torch.meshgrid(torch.linspace(0, 1, 3), torch.linspace(0, 1, 3), indexing='ij')
         >>> flat = torch.stack([row, column, torch.zeros(3, 3)], dim=-1).view(1, 9, 3)
@@ -141,13 +137,9 @@ def simulate_cloth(
         check_shape(pos.shape[:2], pinned=pinned)
     if sphere is not None:
         check_shape((len(pos), 4), sphere=sphere)
-    for name, value, low, high in (
-        ('stiffness', stiffness, 0.0, math.inf),
-        ('damping', damping, 0.0, 0.3),
-        ('step_size', step_size, 0.0, math.inf),
-    ):
-        if not low <= value <= high:
-            raise ArgumentError(name, value, f'numbers from {low} to {high}')
+    check_not_negative(stiffness=stiffness, step_size=step_size)
+    if not 0 <= damping <= 0.3:
+        raise ArgumentError('damping', damping, 'numbers from 0 to 0.3')
 
     start, end, length = _springs(side, pos.device)
     # Particles first: gathering and adding rows is then fast.

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.apps.datasets.digits import grid_graphs
-from pyg_topomask.apps.datasets.file_dataset import FileDataset, Transform
+from pyg_topomask.apps.datasets.file_dataset import FileDataset, Transform, consecutive_splits
 from pyg_topomask.apps.datasets.images import FILES, load_images
 from pyg_topomask.utils.checks import check_whole
 
@@ -39,8 +38,7 @@ class _PixelGraphs(FileDataset):
         largest = min(splits['train'][0].shape[2:]) // 2
         check_whole(1, largest, pool=self.pool)
         graphs = [graph for images, labels in splits.values() for graph in grid_graphs(F.avg_pool2d(images, self.pool), labels)]
-        sizes = [len(labels) for _, labels in splits.values()]
-        return graphs, dict(zip(splits, torch.arange(sum(sizes)).split(sizes), strict=True))
+        return graphs, consecutive_splits([len(labels) for _, labels in splits.values()])
 
 
 class MNISTPixels(_PixelGraphs):

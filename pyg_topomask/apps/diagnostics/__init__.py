@@ -1,7 +1,11 @@
 r"""Diagnostics of graph random features (theoretical bounds and measured errors), of the receptive field of masks, of spanning
-forests, and of attention."""
+forests, and of attention.
 
-from pyg_topomask.apps.diagnostics.attention_rows import attention_rows
+All functions raise a :class:`ValueError` if tensors do not fit each other, a node does not exist, a number is outside its
+range, or a mask or layer is of another kind. What compares a :class:`~pyg_topomask.masks.GRFMask` with the exact mask also
+rejects masks that count visits (:obj:`importance=False`), because these do not estimate a function of :math:`\mathbf{W}`.
+"""
+
 from pyg_topomask.apps.diagnostics.attention_statistics import (
     attention_degrees,
     cumulative_attention,
@@ -17,8 +21,8 @@ from pyg_topomask.apps.diagnostics.bounds import (
 )
 from pyg_topomask.apps.diagnostics.color_refinement import color_refinement, wl_equivalent
 from pyg_topomask.apps.diagnostics.hops import weight_by_hops
-from pyg_topomask.apps.diagnostics.mask_rows import mask_rows
 from pyg_topomask.apps.diagnostics.measured import compare_rows, mask_error, measured_entries
+from pyg_topomask.apps.diagnostics.rows import attention_rows, mask_rows
 from pyg_topomask.apps.diagnostics.stretch import edge_stretch
 
 __all__ = [

@@ -31,9 +31,6 @@ def attention_degrees(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> Tens
     Returns:
         torch.Tensor: Integers of shape :obj:`[N, H]`.
 
-    Raises:
-        ValueError: If the tensors do not fit each other, or name nodes that do not exist.
-
     Example:
         >>> edge_index, alpha = torch.tensor([[0, 0, 1], [0, 1, 1]]), torch.tensor([[1.0, 0.4], [1.0, 0.3], [0.0, 0.7]])
         >>> attention_degrees(edge_index, alpha, num_nodes=2)
@@ -51,16 +48,13 @@ def cumulative_attention(edge_index: Tensor, alpha: Tensor, ks: Sequence[int], n
     any attention, for each :math:`k` and head. For full attention, see :func:`cumulative_full_attention`.
 
     Args:
-        edge_index (torch.Tensor): Pairs :obj:`(j, i)`, in which :math:`i` attends to :math:`j`, :obj:`[2, nnz]`.
+        edge_index (torch.Tensor): Pairs, as in :func:`attention_degrees`.
         alpha (torch.Tensor): Their coefficients, :obj:`[nnz, H]`.
-        ks (sequence of int): The numbers :math:`k`.
+        ks (sequence of int): The numbers :math:`k`, from 1.
         num_nodes (int): The number of nodes.
 
     Returns:
         torch.Tensor: Shape :obj:`[len(ks), H]`; zero for a head without attention.
-
-    Raises:
-        ValueError: If the tensors do not fit each other, or a number is below 1.
 
     Example:
         >>> edge_index, alpha = torch.tensor([[0, 1, 1], [0, 0, 1]]), torch.tensor([[0.75], [0.25], [1.0]])
@@ -94,15 +88,12 @@ def cumulative_full_attention(
     Args:
         q (torch.Tensor): The queries, :obj:`[N, H, d]`.
         k (torch.Tensor): The keys, :obj:`[N, H, d]`.
-        ks (sequence of int): The numbers :math:`k`.
+        ks (sequence of int): The numbers :math:`k`, from 1.
         batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
         scale (float, optional): The factor of the inner products. (default: :obj:`None`, :math:`1 / \sqrt{d}`)
 
     Returns:
         torch.Tensor: Shape :obj:`[len(ks), H]`.
-
-    Raises:
-        ValueError: If the tensors do not fit each other, or a number is below 1.
 
     Example:
         >>> cumulative_full_attention(torch.zeros(4, 1, 2), torch.zeros(4, 1, 2), [1, 2, 8]).flatten()
@@ -123,20 +114,13 @@ def distance_to_full_attention(
 ) -> Tensor:
     r"""Returns the Euclidean distance between the outputs of k-MIP attention and of full softmax attention, averaged over the
     nodes, for each :math:`k` and head, from the thesis "Bringing k-MIP Attention to Graph Transformers" (Sec. 6.7, Fig. 6.6).
+    Graphs with at most :math:`k` nodes use full attention.
 
     Args:
-        q (torch.Tensor): The queries, :obj:`[N, H, d]`.
-        k (torch.Tensor): The keys, :obj:`[N, H, d]`.
-        v (torch.Tensor): The values, :obj:`[N, H, d_v]`.
-        ks (sequence of int): The numbers :math:`k`; graphs with at most :math:`k` nodes use full attention.
-        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-        scale (float, optional): The factor of the inner products. (default: :obj:`None`, :math:`1 / \sqrt{d}`)
+        v (torch.Tensor): The values, :obj:`[N, H, d_v]`. The other arguments are those of :func:`cumulative_full_attention`.
 
     Returns:
         torch.Tensor: Shape :obj:`[len(ks), H]`.
-
-    Raises:
-        ValueError: If the tensors do not fit each other, or a number is below 1.
 
     Example:
         >>> q, k, v = torch.ones(2, 1, 1), torch.tensor([[[3.0]], [[0.0]]]), torch.tensor([[[1.0]], [[0.0]]])
@@ -170,15 +154,13 @@ def _score_chunks(
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long, device=q.device), num_nodes, batch=batch)
     scale = dim**-0.5 if scale is None else scale
     check_finite(scale=scale)
-    sizes = graph.segments.sizes.tolist()
-    start = 0
-    for size in sizes:
-        nodes = slice(start, start + size)
+    ends = graph.segments.sizes.cumsum(0).tolist()
+    for size, end in zip(graph.segments.sizes.tolist(), ends, strict=True):
+        nodes = slice(end - size, end)
         keys = k[nodes].permute(1, 2, 0)
         for queries in q[nodes].split(max(1, _BUDGET // (max(heads, 1) * max(size, width)))):
             if size > 0:
                 yield nodes, scale * (queries.transpose(0, 1) @ keys)
-        start += size
 
 
 def _check_attention(edge_index: Tensor, alpha: Tensor, num_nodes: int) -> None:

@@ -43,10 +43,6 @@ def load_constant(mask: GRFMask, graph: Graph | Data, walkwise: bool = False) ->
     Returns:
         torch.Tensor: :obj:`[heads]`, in float64.
 
-    Raises:
-        ValueError: If the mask is not a :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`) and so
-            does not estimate a function of :math:`\mathbf{W}`.
-
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
         >>> load_constant(GRFMask(p_halt=0.5, max_walk_length=2, modulation=torch.ones(3)), data)
@@ -102,9 +98,6 @@ def deviation_bound(t: float, num_walks: int, c: Tensor | float) -> Tensor:
     Returns:
         torch.Tensor: Of the shape of :obj:`c`, in float64.
 
-    Raises:
-        ValueError: If an argument is outside its range.
-
     Example:
         >>> deviation_bound(t=2.0, num_walks=16, c=1.0)
         tensor(0.0004, dtype=torch.float64)
@@ -116,21 +109,16 @@ def deviation_bound(t: float, num_walks: int, c: Tensor | float) -> Tensor:
 
 
 def guaranteed_deviation(num_walks: int, delta: float, c: Tensor | float) -> Tensor:
-    r"""Returns the deviation at which the bound of `"Linear Transformer Topological Masking with Graph Random Features"
-    <https://arxiv.org/abs/2410.03462>`_ (Eq. 11, solved for :math:`t`) is :math:`\delta`. An entry deviates by at most
-    :math:`t = c^2 (2n - 1) \sqrt{2 \ln(2 / \delta) / n^3}` with probability :math:`1 - \delta`, under the conditions of
-    :func:`deviation_bound`.
+    r"""Returns the deviation at which :func:`deviation_bound` is :math:`\delta` (Eq. 11, solved for :math:`t`). An entry
+    deviates by at most :math:`t = c^2 (2n - 1) \sqrt{2 \ln(2 / \delta) / n^3}` with probability :math:`1 - \delta`.
 
     Args:
         num_walks (int): Walks per node :math:`n`.
         delta (float): The probability of a larger deviation, in :math:`(0, 1)`.
-        c (torch.Tensor or float): The constant, from :func:`load_constant`, of any shape.
+        c (torch.Tensor or float): The constant.
 
     Returns:
         torch.Tensor: Of the shape of :obj:`c`, in float64.
-
-    Raises:
-        ValueError: If an argument is outside its range.
 
     Example:
         >>> guaranteed_deviation(num_walks=16, delta=0.05, c=1.0)
@@ -142,17 +130,13 @@ def guaranteed_deviation(num_walks: int, delta: float, c: Tensor | float) -> Ten
 
 
 def suggest_num_walks(t: float, delta: float, c: Tensor | float) -> int:
-    r"""Returns the smallest number of walks for which :func:`deviation_bound` is at most :math:`\delta`, from `"Linear
-    Transformer Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 11, solved for
+    r"""Returns the smallest number of walks for which :func:`deviation_bound` is at most :math:`\delta` (Eq. 11, solved for
     :math:`n`). The bound is far from tight, and fewer walks are often enough.
 
     Args:
         t (float): The deviation that may be exceeded with probability :obj:`delta`, above 0.
         delta (float): The probability, in :math:`(0, 1)`.
-        c (torch.Tensor or float): The constant, from :func:`load_constant`; the largest one is used.
-
-    Raises:
-        ValueError: If an argument is outside its range, or :obj:`c` is so large that no number of walks helps.
+        c (torch.Tensor or float): The constant, of which the largest is used. No number helps if its fourth power is infinite.
 
     Example:
         >>> suggest_num_walks(t=2.0, delta=0.05, c=1.0)
@@ -201,9 +185,6 @@ def sparsity_bound(num_walks: int, p_halt: float, delta: float, max_walk_length:
         delta (float): The probability of more entries, in :math:`(0, 1)`.
         max_walk_length (int, optional): The largest number of hops :math:`L`, needed if :obj:`p_halt` is 0.
             (default: :obj:`None`)
-
-    Raises:
-        ValueError: If an argument is outside its range, or the length of walks is unbounded.
 
     Example:
         >>> sparsity_bound(num_walks=4, p_halt=0.5, delta=0.1)

@@ -20,9 +20,9 @@ _DENSE = 0.2
 
 
 def check_grf_mask(mask: GRFMask, estimates: bool = True) -> None:
-    r"""Raises an error unless the mask is a :class:`~pyg_topomask.masks.GRFMask`. If :obj:`estimates` is set to :obj:`True`, it
-    also rejects features that count visits, because they do not estimate a function of the adjacency matrix. Stitched masks are
-    rejected, because the paper's bounds are those of one walk.
+    r"""Raises an error unless the mask is a :class:`~pyg_topomask.masks.GRFMask`. With :obj:`estimates`, it also rejects
+    features that count visits, because they do not estimate a function of the adjacency matrix. Stitched masks are rejected,
+    because the paper's bounds are those of one walk.
     """
     if not isinstance(mask, GRFMask):
         raise ArgumentError('mask', type(mask).__name__, 'a GRFMask')
@@ -36,11 +36,6 @@ def check_grf_mask(mask: GRFMask, estimates: bool = True) -> None:
 def exact_rows(mask: GRFMask, graph: Graph, nodes: Tensor) -> list[csr_matrix]:
     r"""Returns rows of what the mask estimates, :obj:`[n, N]` in float64 for each head, see
     :func:`~pyg_topomask.apps.diagnostics.compare_rows`.
-
-    Args:
-        mask (GRFMask): The mask.
-        graph (Graph): The graphs.
-        nodes (torch.Tensor): The nodes, :obj:`[n]`.
     """
     settings = mask.walk_settings
     row, col = (end.cpu().numpy() for end in graph.row_and_col(settings.flow))
@@ -72,14 +67,7 @@ def _product(rows: Any, matrix: csr_matrix) -> Any:
 
 @torch.no_grad()
 def estimated_rows(mask: GRFMask, graph: Graph, nodes: Tensor, generator: torch.Generator | None = None) -> list[csr_matrix]:
-    r"""Returns rows of the mask, :obj:`[n, N]` in float64 for each head.
-
-    Args:
-        mask (GRFMask): The mask.
-        graph (Graph): The graphs.
-        nodes (torch.Tensor): The nodes, :obj:`[n]`.
-        generator (torch.Generator, optional): Draws walks anew. (default: :obj:`None`, the walks of the mask)
-    """
+    r"""Returns rows of the mask, :obj:`[n, N]` in float64 for each head. A generator draws walks anew."""
     state, chosen = graph.state(mask, generator), nodes.cpu().numpy()
 
     def features(walks: WalkFeatures, f: Tensor) -> csr_matrix:

@@ -11,7 +11,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.diagnostics.mask_rows import mask_rows, node_indices
+from pyg_topomask.apps.diagnostics.rows import mask_rows, node_indices
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import check_whole
@@ -41,9 +41,6 @@ def weight_by_hops(
 
     Returns:
         torch.Tensor: :obj:`[H, max_hops + 2]`: at 0 to :obj:`max_hops` hops, and then at larger distances or unreachable.
-
-    Raises:
-        ValueError: If :obj:`max_hops` is not a nonnegative integer, a node does not exist, or :obj:`flow` is unknown.
 
     Example:
         >>> from pyg_topomask.masks import PackingMask
@@ -78,13 +75,8 @@ def hop_distances(graph: Graph, nodes: Tensor, max_hops: int, flow: str) -> Tens
 
 
 def shares_by_hops(rows: Tensor, hops: Tensor, max_hops: int) -> Tensor:
-    r"""Returns the shares of the absolute weight of each row at each distance, :obj:`[H, n, max_hops + 2]`, and zeros for a row
-    without weight.
-
-    Args:
-        rows (torch.Tensor): The rows, :obj:`[H, n, N]`.
-        hops (torch.Tensor): The distances, as :func:`hop_distances` returns them, :obj:`[n, N]`.
-        max_hops (int): The largest distance that is told apart.
+    r"""Returns the shares of the absolute weight of each row :obj:`[H, n, N]` at each distance, :obj:`[H, n, max_hops + 2]`,
+    and zeros for a row without weight. The distances :obj:`[n, N]` are those of :func:`hop_distances`.
     """
     weight = rows.abs()
     sums = weight.new_zeros(*weight.shape[:2], max_hops + 2).scatter_add(2, hops.expand_as(weight), weight)

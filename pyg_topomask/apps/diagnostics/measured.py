@@ -23,11 +23,8 @@ _PAIR_BUDGET = 2**25
 
 
 class EntryCounts(NamedTuple):
-    r"""The number of entries of each row.
-
-    Args:
-        features (torch.Tensor): The number of nodes that the walks of a query visit, :obj:`[R]`.
-        mask (torch.Tensor): The number of nodes whose walks meet the walks of a query, :obj:`[R]`.
+    r"""The number of nodes that the walks of each query visit, and the number of nodes whose walks meet these, both
+    :obj:`[R]`.
     """
 
     features: Tensor
@@ -50,9 +47,6 @@ def measured_entries(
 
     Returns:
         EntryCounts: Two tensors :obj:`[R]`.
-
-    Raises:
-        ValueError: If the mask is not a :class:`~pyg_topomask.masks.GRFMask`.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -99,10 +93,6 @@ def compare_rows(
 
     Yields:
         tuple: Some of the rows, :obj:`[r]`, the exact ones and the estimates, :obj:`[r, heads, N]` in float64.
-
-    Raises:
-        ValueError: If the mask is not a :class:`~pyg_topomask.masks.GRFMask`, or counts visits (:obj:`importance=False`) and so
-            does not estimate a function of :math:`\mathbf{W}`.
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
@@ -176,10 +166,6 @@ def mask_error(
         num_rows (int): The number of rows, or all if there are fewer. (default: :obj:`64`)
         seed (int): The seed of the rows. (default: :obj:`0`)
         generator (torch.Generator, optional): Samples new walks. (default: :obj:`None`, the walks of the mask)
-
-    Raises:
-        ValueError: If :obj:`num_rows` is below 1, or the mask is not a :class:`~pyg_topomask.masks.GRFMask` or counts visits
-            (:obj:`importance=False`).
 
     Example:
         >>> data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2)

@@ -56,17 +56,14 @@ WEIGHT, FULL_WEIGHT, DISTANCE = 'weight', 'weight in full attention', 'distance'
 
 @dataclass
 class Recording:
-    r"""The attention of a layer in one forward pass.
+    r"""The attention of a layer in one forward pass."""
 
-    Args:
-        edge_index (torch.Tensor): Pairs :obj:`(j, i)`, :obj:`[2, nnz]`.
-        alpha (torch.Tensor): Their coefficients, :obj:`[nnz, H]`.
-        vectors (tuple of torch.Tensor): The queries, keys and values, each :obj:`[N, H, d]`.
-    """
-
+    #: Pairs :obj:`(j, i)`, :obj:`[2, nnz]`.
     edge_index: Tensor
+    #: Their coefficients, :obj:`[nnz, H]`.
     alpha: Tensor
-    vectors: tuple[Tensor, ...] = ()
+    #: The queries, keys and values, each :obj:`[N, H, d]`.
+    vectors: tuple[Tensor, ...]
 
 
 @contextmanager
@@ -124,9 +121,6 @@ def inspect_attention(
             best model of the run with that YAML in :obj:`out`)
         graphs (int, optional): The number of graphs. (default: :obj:`1`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
-
-    Returns:
-        One dictionary for each layer, the columns of the table.
 
     Raises:
         ValueError: If there is no trained model, no layer computes coefficients, the checkpoint belongs to another model, or
@@ -204,19 +198,13 @@ def _run(model: Module, batch: Data) -> dict[str, Recording]:
 
 @dataclass
 class LayerAttention:
-    r"""The attention of a layer, in lists with one entry for each graph.
-
-    Args:
-        module (ExplicitAttention): The layer.
-        recordings (list of Recording): Its forward passes.
-        degrees (list of torch.Tensor): The out-degrees of the nodes, :obj:`[N, H]`.
-        curves (dict of str to list of torch.Tensor): What depends on the number of keys :math:`k`, by the name of its column,
-            :obj:`[len(ks), H]`.
-    """
+    r"""The attention of a layer, in lists with one entry for each graph."""
 
     module: Any
     recordings: list[Recording]
+    #: The out-degrees of the nodes, :obj:`[N, H]`.
     degrees: list[Tensor]
+    #: What depends on the number of keys :math:`k`, by the name of its column, :obj:`[len(ks), H]`.
     curves: dict[str, list[Tensor]]
 
 

@@ -99,13 +99,10 @@ def inspect(
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        graphs (int, optional): The number of graphs. (default: :obj:`8`)
+        graphs (int, optional): The number of graphs, each a row of the table. (default: :obj:`8`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
         num_rows (int, optional): The rows of each mask that are looked at. (default: :obj:`64`)
         html (str or Path, optional): The file of the page. (default: :obj:`None`, no page)
-
-    Returns:
-        One dictionary for each graph, the columns of the table.
 
     Raises:
         ValueError: If the attention has no mask, or walks that a transform would store do not fit it.

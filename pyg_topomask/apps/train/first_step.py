@@ -11,11 +11,11 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.imports import pl
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
-from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import option
 from pyg_topomask.utils.files import first_line
@@ -30,15 +30,11 @@ def try_first_step(network: torch.nn.Module, loaders: Sequence[Any], device: tor
     r"""Moves a network to a device and computes the loss of the first batch of each split in evaluation mode, without changing
     random number generators. Raises a :class:`ValueError` if this fails for any reason except lack of memory.
     """
-    state = rng_state()
-    try:
-        network.to(device).eval()
-        with torch.no_grad():
-            for split, loader in zip(SPLITS, loaders, strict=False):
-                _step(network, loader, split, device)
-    finally:
-        network.train()
-        set_rng_state(state)
+    network.to(device).eval()
+    with pl.utilities.seed.isolate_rng(), torch.no_grad():
+        for split, loader in zip(SPLITS, loaders, strict=False):
+            _step(network, loader, split, device)
+    network.train()
 
 
 def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.device) -> None:

@@ -16,7 +16,7 @@ from torch_geometric.utils import remove_self_loops, subgraph
 from pyg_topomask.apps.diagnostics.bounds import load_constant, suggest_num_walks
 from pyg_topomask.apps.diagnostics.grf_rows import estimated_rows, exact_rows
 from pyg_topomask.apps.diagnostics.hops import attention_flow, hop_distances, shares_by_hops
-from pyg_topomask.apps.diagnostics.mask_rows import rows_of
+from pyg_topomask.apps.diagnostics.rows import rows_of
 from pyg_topomask.apps.viz.layout import positions
 from pyg_topomask.apps.viz.neighborhood import neighborhood
 from pyg_topomask.apps.viz.variants import Variants, variants_of

@@ -8,12 +8,12 @@ from typing import Any
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.graphgym.loader import load_ogb, load_pyg, set_dataset_attr
+from torch_geometric.graphgym.loader import load_ogb, load_pyg
 from torch_geometric.transforms import Compose
 
 from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset
+from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
 from pyg_topomask.graphgym.names.lookup import construct, lookup
@@ -28,8 +28,7 @@ def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
     kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
     fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
     dataset = construct('topomask.dataset', kind, cfg.topomask.dataset, **fixed)
-    for split, index in dataset.split_indices().items():
-        set_dataset_attr(dataset, f'{split}_graph_index', index, len(index))
+    set_splits(dataset, dataset.split_indices())
     return dataset
 
 

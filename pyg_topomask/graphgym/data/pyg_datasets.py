@@ -2,7 +2,7 @@ r"""PyG datasets with one object per split, joined to one dataset with the indic
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import torch
@@ -30,6 +30,12 @@ from pyg_topomask.errors import ArgumentError
 SPLIT_KEYS = tuple(f'{split}_graph_index' for split in SPLITS)
 
 
+def set_splits(dataset: InMemoryDataset, indices: Mapping[str, Tensor]) -> None:
+    r"""Sets the indices of the graphs of each split, as GraphGym stores them."""
+    for split, index in indices.items():
+        set_dataset_attr(dataset, f'{split}_graph_index', index, len(index))
+
+
 def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 0) -> InMemoryDataset:
     r"""Joins the datasets of the splits to one dataset with :obj:`train_graph_index`, :obj:`val_graph_index` and
     :obj:`test_graph_index` set. With a number :obj:`val`, the datasets are those for training and testing, and so many random
@@ -46,8 +52,7 @@ def join(splits: Sequence[InMemoryDataset], val: int | None = None, seed: int = 
         indices = [order[val:].sort().values, order[:val].sort().values, indices[1]]
     dataset.data, dataset.slices = dataset.collate(graphs)
     dataset._indices = dataset._data_list = None
-    for key, index in zip(SPLIT_KEYS, indices, strict=True):
-        set_dataset_attr(dataset, key, index, len(index))
+    set_splits(dataset, dict(zip(SPLITS, indices, strict=True)))
     return dataset
 
 
@@ -58,7 +63,7 @@ def append_positions(data: Data) -> Data:
 
 
 def _in_three(make: Callable[[str], InMemoryDataset]) -> InMemoryDataset:
-    return join([make(split) for split in ('train', 'val', 'test')])
+    return join([make(split) for split in SPLITS])
 
 
 def _benchmark(root: str, name: str, split: str) -> InMemoryDataset:
@@ -82,8 +87,7 @@ def _folder(root: str, name: str) -> str:
 def _tu(root: str, name: str) -> InMemoryDataset:
     shares = _shares()
     dataset = TUDataset(_folder(root, name), name, use_node_attr=True)
-    for key, index in zip(SPLIT_KEYS, stratified(dataset._data.y, shares).values(), strict=True):
-        set_dataset_attr(dataset, key, index, len(index))
+    set_splits(dataset, stratified(dataset._data.y, shares))
     return dataset
 
 

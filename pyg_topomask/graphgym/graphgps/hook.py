@@ -29,7 +29,7 @@ from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook, MultiLayerHook, SingleLayerHook
-from pyg_topomask.graphgym.names.svd_encoder import register_svd_encoders
+from pyg_topomask.graphgym.names.encoders import register_svd_encoders
 
 #: Where a layer class of GraphGPS or of a fork is replaced: the module, the name of the class in it, and the hook.
 _HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
@@ -41,9 +41,7 @@ _HOOKS: tuple[tuple[str, str, type[Module]], ...] = (
 
 def declare_sparse(node: CfgNode) -> None:
     r"""Declares the options :obj:`gt.sparse` with our defaults, in a configuration that has :obj:`gt` and lacks them."""
-    prefix = 'gt.sparse.'
-    options = {key.removeprefix(prefix): value for key, value in GRAPHGPS_SCHEMA['cfg_gt'].items() if key.startswith(prefix)}
-    node.gt.setdefault('sparse', CfgNode(options))
+    node.gt.setdefault('sparse', CfgNode(GRAPHGPS_SCHEMA['cfg_gt']['gt']['sparse']))
 
 
 def _declare_with_sparse(declare: Callable[[CfgNode], None], node: CfgNode) -> None:

@@ -11,7 +11,7 @@ option                               words                                      
 ``model.type``                       ``TopoGPSModel``                             registered in networks
 ``model.type``                       ``GKAT``, ``ViViT``, ...                     ``MODELS`` (models)
 ``gnn.head``                         ``san_graph``, ``inductive_node``            ``HEADS`` (networks)
-``dataset.node_encoder_name``        ``LinearNode``, ``SVDSE``, ``X+SVDSE``, ...  ``NODE_ENCODERS`` (encoders, svd_encoder)
+``dataset.node_encoder_name``        ``LinearNode``, ``SVDSE``, ``X+SVDSE``, ...  ``NODE_ENCODERS`` (encoders)
 ``dataset.edge_encoder_name``        ``LinearEdgeAttr``, ``DummyEdge``, ...       ``EDGE_ENCODERS`` (encoders)
 ``model.loss_fun``                   ``weighted_cross_entropy``                   registered in objectives
 ``custom_metrics``                   ``macro_f1``, ``mean_iou``, ...              registered in objectives

@@ -78,6 +78,12 @@ def _pna(channels: int, edge_dim: int | None) -> PNAConv:
     return PNAConv(channels, channels, ['mean', 'max', 'sum'], ['identity'], degrees, edge_dim=edge_dim)
 
 
+def _gat(conv: type[MessagePassing]) -> LocalLayer:
+    return LocalLayer(
+        conv, lambda c, heads, act, edge_dim: conv(c, channels_per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
+    )
+
+
 #: Local layers. :obj:`None` is no local layer.
 LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'None': None,
@@ -86,12 +92,8 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'GIN': LocalLayer(GINConv, lambda c, heads, act, edge_dim: GINConv(_mlp(c, act))),
     'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: GINEConv(_mlp(c, act)), 'demands'),
     'GENConv': LocalLayer(GENConv, lambda c, heads, act, edge_dim: GENConv(c, c), 'uses'),
-    'GAT': LocalLayer(
-        GATConv, lambda c, heads, act, edge_dim: GATConv(c, channels_per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
-    ),
-    'GATv2': LocalLayer(
-        GATv2Conv, lambda c, heads, act, edge_dim: GATv2Conv(c, channels_per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
-    ),
+    'GAT': _gat(GATConv),
+    'GATv2': _gat(GATv2Conv),
     'GatedGCN': LocalLayer(
         ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'
     ),

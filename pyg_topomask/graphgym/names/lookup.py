@@ -7,9 +7,11 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+import yaml  # type: ignore[import-untyped]
 from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.configs import check_keys
 
 T = TypeVar('T')
 
@@ -39,6 +41,15 @@ def decoded(value: Any) -> Any:
     if isinstance(value, list):
         return [decoded(item) for item in value]
     return CfgNode._decode_cfg_value(value)
+
+
+def read_yaml(option: str, text: str, accepted: str) -> Any:
+    r"""Reads the value of an option from a line of YAML."""
+    try:
+        check_keys(text, option)
+        return yaml.safe_load(text)
+    except yaml.YAMLError as error:
+        raise ArgumentError(option, repr(text), accepted) from error
 
 
 def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> T:

@@ -2,22 +2,19 @@ r"""Masks composed in a YAML."""
 
 from __future__ import annotations
 
-import itertools
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from functools import reduce
 from operator import add, mul
 from typing import Any
 
-import yaml  # type: ignore[import-untyped]
 from torch_geometric.graphgym.config import cfg
 
 import pyg_topomask.masks
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.lookup import construct, decoded
+from pyg_topomask.graphgym.names.lookup import construct, decoded, read_yaml
 from pyg_topomask.masks import Mask, MultiHeadMask
 from pyg_topomask.utils.checks import is_number
-from pyg_topomask.utils.configs import check_keys
 
 #: The masks of the package that do not need tensors or other masks, by name in a tree. An entry is called as
 #: ``entry(heads=, **options)``.
@@ -121,42 +118,4 @@ def configured_tree(mask: str | None) -> Any:
 
 def read_tree(text: str) -> Any:
     r"""Reads the description of a mask from a line of YAML, such as :obj:`"{sum: [GRF, SinDegree]}"`."""
-    return _read_yaml('topomask.mask', text, 'trees in YAML, such as {sum: [GRF, SinDegree]}')
-
-
-def _read_yaml(name: str, text: str, accepted: str) -> Any:
-    try:
-        check_keys(text, name)
-        return yaml.safe_load(text)
-    except yaml.YAMLError as error:
-        raise ArgumentError(name, repr(text), accepted) from error
-
-
-def yaml_overrides(words: Sequence[str]) -> list[str]:
-    r"""Converts a command line with YAML values of :obj:`topomask.mask`, :obj:`topomask.transforms`, :obj:`topomask.dataset`
-    and :obj:`topomask.model` to the syntax of yacs.
-
-    yacs cannot replace the group :obj:`topomask.mask`, so the mask becomes the option :obj:`topomask.Masked.mask`. The
-    transforms become a Python list, and :obj:`null` becomes :obj:`None`. A value that is not valid YAML raises an error.
-
-    Example:
-        >>> yaml_overrides(['topomask.transforms', '[AddForest, {AddRandomWalkPE: {walk_length: 4}}]'])
-        ['topomask.transforms', "['AddForest', {'AddRandomWalkPE': {'walk_length': 4}}]"]
-        >>> yaml_overrides(['gt.layers', '2', 'topomask.mask', "{'sum': ['GRF', 'SinDegree']}"])
-        ['gt.layers', '2', 'topomask.Masked.mask', '{sum: [GRF, SinDegree]}']
-    """
-    # yacs reads null as a string.
-    words = ['None' if word == 'null' else word for word in words]
-    for index, (key, value) in enumerate(itertools.pairwise(words)):
-        if key == 'topomask.mask':
-            tree = read_tree(value)
-            # Without quotes, yacs would read it as a Python dictionary.
-            text = yaml.safe_dump(tree, default_flow_style=True, width=math.inf).strip() if isinstance(tree, dict) else value
-            words[index : index + 2] = ['topomask.Masked.mask', text]
-        elif key == 'topomask.transforms':
-            entries = _read_yaml(key, value, 'lists in YAML, such as [AddForest, {AddRandomWalkPE: {walk_length: 4}}]')
-            words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
-        elif key in ('topomask.dataset', 'topomask.model'):
-            arguments = _read_yaml(key, value, 'arguments in YAML, such as {heads: 2}')
-            words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
-    return words
+    return read_yaml('topomask.mask', text, 'trees in YAML, such as {sum: [GRF, SinDegree]}')

@@ -14,7 +14,7 @@ from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.models import GKAT
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 from pyg_topomask.testing import assert_batch_invariant
-from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+from pyg_topomask.transforms import AddRandomWalkKernel
 
 
 def run(model: GKAT, data: Data) -> Tensor:

@@ -13,8 +13,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 from yacs.config import CfgNode
 
-from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS
-from pyg_topomask.graphgym.names.svd_encoder import SVD_OPTIONS, SVDNodeEncoder, register_svd_encoders
+from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS, SVD_OPTIONS, SVDNodeEncoder, register_svd_encoders
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
 
 
