@@ -23,17 +23,14 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
 
     train = commands.add_parser('train', parents=[common], help='train the model of a YAML')
-    train.set_defaults(function=_train)
     train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
 
     compare = commands.add_parser('compare', help='compare finished runs over their seeds')
-    compare.set_defaults(function=_compare)
     compare.add_argument('runs', nargs='+', metavar='DIR', help='folders of runs, such as results/digits')
     compare.add_argument('--metric', metavar='NAME', help='a metric in result.json (default: the test metric)')
 
     serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
-    serve.set_defaults(function=_recommend)
     serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
     words = 'the users, by their ids in the data'
     serve.add_argument('--user', type=int, nargs='+', action='extend', default=[], metavar='ID', help=words)
@@ -43,14 +40,12 @@ def _parser() -> argparse.ArgumentParser:
     serve.add_argument('--data', metavar='DIR', help='the folder of the data (default: recommend.dir of the run)')
 
     inspect = commands.add_parser('inspect', parents=[common], help='measure the mask of a YAML, and the error of its walks')
-    inspect.set_defaults(function=_inspect)
     inspect.add_argument('--graphs', type=int, default=8, metavar='N', help='the first N graphs (default: 8)')
     inspect.add_argument('--html', metavar='FILE', help='also write an interactive page of the mask')
 
     attention = commands.add_parser(
         'inspect-attention', parents=[common], help='show the attention of a trained model (or: inspect attention)'
     )
-    attention.set_defaults(function=_inspect_attention)
     attention.add_argument('--checkpoint', metavar='FILE', help='a checkpoint of train (default: the best model of this YAML)')
     attention.add_argument('--graphs', type=int, default=1, metavar='N', help='the first N test graphs (default: 1)')
 
@@ -58,55 +53,47 @@ def _parser() -> argparse.ArgumentParser:
     graphgps.add_argument('options', nargs='*', metavar='...', help='the arguments of main.py')
 
     names = commands.add_parser('list', help='print the names that a YAML can use, with descriptions')
-    names.set_defaults(function=_list)
     names.add_argument(
         'words', nargs='*', metavar='WORD', help='a section, such as masks or configs, or part of a name, such as Hop'
     )
     return parser
 
 
-def _train(arguments: argparse.Namespace) -> None:
-    if is_recommendation(arguments.cfg):
-        from pyg_topomask.apps.recommend.runner import train
-    else:
-        from pyg_topomask.apps.train import train
+def _run(arguments: argparse.Namespace) -> None:
+    r"""Runs a command. It imports only what this one needs, because imports take seconds."""
+    match arguments.command:
+        case 'train':
+            if is_recommendation(arguments.cfg):
+                from pyg_topomask.apps.recommend.runner import train
+            else:
+                from pyg_topomask.apps.train import train
 
-    train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+            train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+        case 'compare':
+            from pyg_topomask.apps.runs.compare import compare
+            from pyg_topomask.apps.runs.tables import markdown_table
 
+            print(markdown_table(compare(arguments.runs, arguments.metric)))
+        case 'recommend':
+            from pyg_topomask.apps.recommend.serve import serve
 
-def _compare(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.runs.compare import compare
-    from pyg_topomask.apps.runs.tables import markdown_table
+            serve(arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data)
+        case 'inspect':
+            from pyg_topomask.apps.inspect.mask_report import inspect
 
-    print(markdown_table(compare(arguments.runs, arguments.metric)))
+            inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out, html=arguments.html)
+        case 'inspect-attention':
+            from pyg_topomask.apps.inspect.attention_report import inspect_attention
 
+            inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
+        case 'list':
+            from pyg_topomask.apps.catalog import format_catalog, stored_sections
 
-def _recommend(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.recommend.serve import serve
-
-    serve(arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data)
-
-
-def _inspect(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.inspect.mask_report import inspect
-
-    inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out, html=arguments.html)
-
-
-def _inspect_attention(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.inspect.attention_report import inspect_attention
-
-    inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
-
-
-def _list(arguments: argparse.Namespace) -> None:
-    from pyg_topomask.apps.catalog import format_catalog, stored_sections
-
-    if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
-        from pyg_topomask.apps.inspect.make_catalog import catalog as sections
-    else:
-        sections = stored_sections
-    print(format_catalog(sections(), arguments.words))
+            if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
+                from pyg_topomask.apps.inspect.make_catalog import catalog as sections
+            else:
+                sections = stored_sections
+            print(format_catalog(sections(), arguments.words))
 
 
 def _graphgps(argv: Sequence[str]) -> int:
@@ -144,7 +131,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if 'cfg' in arguments:  # before imports, which take seconds
             find_config(arguments.cfg)
             check_overrides(arguments.options)
-        arguments.function(arguments)
+        _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has closed the pipe: flush nothing at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -12,6 +12,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.ops.scaling import at_most, in_range, power_of_two, row_size
 from pyg_topomask.utils.checks import check_above_zero, check_size
+from pyg_topomask.utils.options import described_by
 from pyg_topomask.walks.uniform import generator_on
 
 __all__ = [
@@ -82,21 +83,20 @@ class _Elementwise(FeatureMap):
     def _map(self, x: Tensor) -> Tensor: ...
 
 
+@described_by(FeatureMap)
 class ReLUFeatures(_Elementwise):
     r""":math:`\phi(x) = \max(x, 0)`, the map of the GRF paper's experiments (`Reid et al., 2025
     <https://arxiv.org/abs/2410.03462>`_, Table 2).
 
     The gradients of attention have no bound if the features of a query are tiny, or nearly orthogonal to those of all keys. A
     long training at a high learning rate may break down on one such step: clip gradients, or use :class:`EluFeatures`.
-
-    Args:
-        channels (int): The channels :math:`d` of a head.
     """
 
     def _map(self, x: Tensor) -> Tensor:
         return x.relu()
 
 
+@described_by(FeatureMap)
 class EluFeatures(FeatureMap):
     r""":math:`\phi(x) = elu(x) + 1`, positive everywhere (`Katharopoulos et al., 2020 <https://arxiv.org/abs/2006.16236>`_).
 
@@ -122,6 +122,7 @@ class EluFeatures(FeatureMap):
         return x.relu() + (x.masked_fill(x > 0, 0.0) - shift).exp()  # from torch 2.15 on, clamp has no gradient at 0
 
 
+@described_by(FeatureMap)
 class SquareFeatures(FeatureMap):
     r""":math:`\phi(x) = x^2` (`Choromanski et al., 2022 <https://arxiv.org/abs/2107.07999>`_, Sec. 5.4).
 
@@ -139,6 +140,7 @@ class SquareFeatures(FeatureMap):
         return q.square(), k.square()
 
 
+@described_by(FeatureMap)
 class IdentityFeatures(_Elementwise):
     r""":math:`\phi(x) = x`, so that scores are inner products, which may be negative."""
 
@@ -146,6 +148,7 @@ class IdentityFeatures(_Elementwise):
         return x
 
 
+@described_by(FeatureMap)
 class FocusedFeatures(_Elementwise):
     r"""Focused linear attention, which sharpens the direction of features and keeps their length, from `"FLatten Transformer:
     Vision Transformer using Focused Linear Attention" <https://arxiv.org/abs/2308.00442>`_:
@@ -156,7 +159,6 @@ class FocusedFeatures(_Elementwise):
     with elementwise powers. The depthwise convolution of the paper is not part of the map.
 
     Args:
-        channels (int): The channels :math:`d` of a head.
         power (float): :math:`p`. (default: :obj:`3.0`)
 
     Example:
@@ -294,20 +296,17 @@ class FavorFeatures(_RandomFeatures):
         return projected, -half, None
 
 
+@described_by(FavorFeatures)
 class PositiveFeatures(FavorFeatures):
     r"""Positive random features with independent directions: :class:`FavorFeatures` with :obj:`orthogonal=False`, from
     `"Rethinking Attention with Performers" <https://arxiv.org/abs/2009.14794>`_ (Sec. 2.3). They are a baseline.
-
-    Args:
-        channels (int): The channels :math:`d` of a head.
-        num_features (int, optional): The number of features :math:`m`. (default: :obj:`channels`)
-        stabilize (bool): Shift the exponents as :class:`FavorFeatures` does. (default: :obj:`True`)
     """
 
     def __init__(self, channels: int, num_features: int | None = None, stabilize: bool = True) -> None:
         super().__init__(channels, num_features, False, stabilize)
 
 
+@described_by(FavorFeatures)
 class SimplexFeatures(FavorFeatures):
     r"""Simplex random features of the softmax kernel, from `"Simplex Random Features" <https://arxiv.org/abs/2301.13856>`_
     (Sec. 3). They have the smallest mean squared error of all positive features with weight-independent directions. `"Masked
@@ -320,11 +319,6 @@ class SimplexFeatures(FavorFeatures):
     where the rows of :math:`\mathbf{S} \in \mathbb{R}^{d \times d}` are the vertices of a regular simplex around the origin,
     :math:`\mathbf{R}_o` is uniform on the orthogonal matrices, and the lengths :math:`D_{ii}` are :math:`\chi_d`-distributed.
     The angles between directions are as large as possible. More than :math:`d` features use independent blocks.
-
-    Args:
-        channels (int): The channels :math:`d` of a head.
-        num_features (int, optional): The number of features :math:`m`. (default: :obj:`channels`)
-        stabilize (bool): Shift the exponents as :class:`FavorFeatures` does. (default: :obj:`True`)
 
     Example:
         >>> directions = torch.nn.functional.normalize(SimplexFeatures(3).projection)
@@ -341,6 +335,7 @@ class SimplexFeatures(FavorFeatures):
         return _simplex(self.channels) @ super()._directions(generator)
 
 
+@described_by(FavorFeatures)
 class FourierFeatures(_RandomFeatures):
     r"""Random Fourier features of the softmax kernel :math:`\exp(\mathbf{q}^{\top} \mathbf{k} / \sqrt{d})`, unbiased, from
     `"Random Features for Large-Scale Kernel Machines"
@@ -354,12 +349,8 @@ class FourierFeatures(_RandomFeatures):
     The estimates may be negative, and their variance is largest where the kernel is small. Prefer FAVOR+ for attention.
 
     Args:
-        channels (int): The channels :math:`d` of a head.
         num_features (int, optional): The number of frequencies :math:`m`, with two features each.
             (default: :obj:`channels`)
-        orthogonal (bool): Use rows of :math:`\mathbf{\Omega}` that are orthogonal within blocks of :math:`d`, with the lengths
-            of Gaussian vectors. (default: :obj:`True`)
-        stabilize (bool): Shift the exponents as :class:`FavorFeatures` does. (default: :obj:`True`)
 
     Example:
         >>> q = k = torch.zeros(1, 1, 4)
@@ -412,13 +403,6 @@ FEATURE_MAPS: dict[str, type[FeatureMap]] = {
 def feature_map_of_name(name: str, channels: int) -> FeatureMap:
     r"""Returns the feature map with a name in :obj:`FEATURE_MAPS`. The names of random features may include their number, as in
     :obj:`"favor:64"`.
-
-    Args:
-        name (str): The name.
-        channels (int): The channels :math:`d` of a head.
-
-    Raises:
-        ValueError: If the name is unknown, or the number is not a positive integer.
 
     Example:
         >>> feature_map_of_name('favor:64', 16)

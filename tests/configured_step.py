@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Any
 from unittest import mock
 
 import torch
 import yaml
+from grids import at_night
 from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -38,15 +40,18 @@ def layer_type(path: Path) -> list[str]:
     return names
 
 
-def cases(paths: Sequence[Path], words: Sequence[str], thorough: set[str]) -> Iterator[tuple[Path, str]]:
-    """Files with words: all for the thorough ones, and for the others theirs and two more, which take turns. A file without a
-    local layer has no model without attention."""
+def cases(paths: Sequence[Path], words: Sequence[str], all_words: str, all_at_night: set[str]) -> Iterator[Any]:
+    """Files with words: all words for one file, and for the others theirs and two more, which take turns. At night all words
+    for some more files. A file without a local layer has no model without attention."""
     turns = itertools.cycle(words)
     for path in paths:
         local, chosen = layer_type(path)
         excluded = {chosen, local if local == 'None' else chosen}
-        more = words if path.stem in thorough else itertools.islice((word for word in turns if word not in excluded), 2)
-        yield from ((path, word) for word in sorted({chosen, *more}))
+        more = words if path.stem == all_words else itertools.islice((word for word in turns if word not in excluded), 2)
+        daily = sorted({chosen, *more})
+        yield from ((path, word) for word in daily)
+        if path.stem in all_at_night:
+            yield from (at_night(path, word) for word in words if word not in daily)
 
 
 def loaded(graphs: list[Data]) -> Batch:

@@ -286,6 +286,17 @@ for name in ('runs.run', 'recommend', 'recommend.runner', 'recommend.serve'):
     assert result.returncode == 0, result.stderr
 
 
+def test_training_does_not_import_the_recommender() -> None:
+    result = run("""
+import sys
+from pyg_topomask.__main__ import main
+assert main(['train', '--cfg', 'digits', 'gt.layer_type', 'GINE+Nothing']) == 2
+assert 'pyg_topomask.apps.train' in sys.modules
+assert not [name for name in sys.modules if name.startswith('pyg_topomask.apps.recommend')]
+""")
+    assert result.returncode == 0, result.stderr
+
+
 def test_import_leaves_scipy_to_the_first_call_that_needs_it() -> None:
     result = run("""
 import sys

@@ -27,15 +27,9 @@ def stored_sections() -> Sections:
 
 
 def format_catalog(sections: Sections, words: Sequence[str] = ()) -> str:
-    r"""Returns the text of a catalog, with the shipped configurations as its last section.
-
-    Args:
-        sections (dict): The sections.
-        words (sequence of str, optional): Print only these: sections by name, and in other sections the names that contain
-            a word. Case is ignored. (default: :obj:`()`, everything)
-
-    Raises:
-        ValueError: If a word is neither a section nor part of a name.
+    r"""Returns the text of a catalog, with the shipped configurations as its last section. Of some words, it prints only these:
+    sections by name, and in other sections the names that contain a word. Case is ignored. Raises a :class:`ValueError` if a
+    word is neither a section nor part of a name.
 
     Example:
         >>> print(format_catalog({'kernels': {'regularized_laplacian': 'A kernel.'}}, ['lap']))

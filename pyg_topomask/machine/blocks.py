@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.threads import Array, array_of, in_chunks
+from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
 from pyg_topomask.machine.vectors import dot_rows, multiply, multiply_add
 
 # Scores that are computed at a time: few enough for the nearest cache of a core.
@@ -179,7 +179,7 @@ def attend_prepared_blocks(
         terms (torch.Tensor): The entries of the blocks, :obj:`[K, num_pairs]`, or labels, :obj:`[labels, num_pairs]`.
     """
     out, total, size = v.new_empty(v.shape), q.new_empty(q.shape[:2]), q.new_empty(q.shape[:2])
-    arrays, pairs = tuple(map(array_of, (q, k, v, coefficients, *_split(terms, q), out, total, size))), _pairs(ptr)
+    arrays, pairs = arrays_of((q, k, v, coefficients, *_split(terms, q), out, total, size)), _pairs(ptr)
     sizes = (q.size(1), q.size(2), v.size(2), *coefficients.shape, _TILE)
     work = q.size(1) * (q.size(2) + v.size(2) + terms.size(0))
     in_chunks(lambda first, last: _forward(first, last, array_of(ptr), pairs, *arrays, *sizes), pairs, work)
@@ -195,7 +195,7 @@ def attend_prepared_blocks_backward(
     """
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, values[..., :-1])]
     inputs = q, k, values, coefficients, *_split(terms, q), upstream, *grads
-    arrays, pairs = tuple(map(array_of, inputs)), _pairs(ptr)
+    arrays, pairs = arrays_of(inputs), _pairs(ptr)
     sizes = (q.size(1), q.size(2), values.size(2) - 1, *coefficients.shape, _TILE)
     totals: list[Tensor] = []
 

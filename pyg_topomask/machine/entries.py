@@ -22,7 +22,7 @@ from pyg_topomask.machine.entry_sums import (
     softmax_backward_rows,
     softmax_rows,
 )
-from pyg_topomask.machine.threads import ALONE, Array, array_of, in_chunks, in_threads
+from pyg_topomask.machine.threads import ALONE, Array, array_of, arrays_of, in_chunks, in_threads
 
 # Entries of all heads in graphs that the backward pass takes together: two numbers for each stay in cache.
 _TOGETHER = 2**17
@@ -41,7 +41,7 @@ def attend_entries(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask
         mask (torch.Tensor): The values of the entries, :obj:`[H, nnz]` or :obj:`[1, nnz]`.
     """
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
-    rowptr, col, *arrays = map(array_of, (pattern.rowptr, pattern.col, q, k, v, mask, out, inverse))
+    rowptr, col, *arrays = arrays_of((pattern.rowptr, pattern.col, q, k, v, mask, out, inverse))
     most = int(np.diff(rowptr).max(initial=0))
     sizes = (q.size(1), q.size(2), v.size(2), _stride(mask))
 
@@ -88,7 +88,7 @@ def closed_ends(pattern: SparsePattern) -> Array:
     :math:`b` with one from :math:`b` on. The graphs of a batch end there.
     """
     ends = np.empty(pattern.num_rows, np.int64)
-    return ends[: closed_rows(*map(array_of, (pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.col_t)), ends)]
+    return ends[: closed_rows(*arrays_of((pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.col_t)), ends)]
 
 
 def _closed_parts(pattern: SparsePattern, heads: int) -> list[tuple[int, int, int, int]]:
@@ -108,9 +108,9 @@ def _backward(
     q, k, v, *_ = tensors
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
     grad_mask = mask.new_zeros(mask.shape if learned else 0)
-    query, key, value, upstream, shift, factors = map(array_of, (*tensors, mask))
-    rowptr, col, rowptr_t, col_t, perm_t = map(array_of, pattern.tensors)
-    grad_q, grad_k, grad_v, grad_factors = map(array_of, (*grads, grad_mask))
+    query, key, value, upstream, shift, factors = arrays_of((*tensors, mask))
+    rowptr, col, rowptr_t, col_t, perm_t = arrays_of(pattern.tensors)
+    grad_q, grad_k, grad_v, grad_factors = arrays_of((*grads, grad_mask))
     sizes, stride = (q.size(1), q.size(2), v.size(2)), _stride(mask)
     work = q.size(1) * (q.size(2) + v.size(2))
 
@@ -178,8 +178,8 @@ def attend_softmax_backward(
 ) -> tuple[list[Tensor], Tensor]:
     r"""Returns the gradients of queries, keys and values, and of the scores, :obj:`[nnz, H]`."""
     grads, ones = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)], np.ones(pattern.nnz, array_of(q).dtype)
-    arrays, (grad_q, grad_k, grad_v) = _arrays(k, v, grad, alpha, grad_alpha, keep), map(array_of, grads)
-    rowptr, col, rowptr_t, col_t, perm_t = map(array_of, pattern.tensors)
+    arrays, (grad_q, grad_k, grad_v) = _arrays(k, v, grad, alpha, grad_alpha, keep), arrays_of(grads)
+    rowptr, col, rowptr_t, col_t, perm_t = arrays_of(pattern.tensors)
     pairs = q.new_empty(pattern.nnz, 2, q.size(1))
     most, sizes, query, both = (
         int(np.diff(rowptr).max(initial=0)),

@@ -1,6 +1,7 @@
 r"""The sums of linear attention along the entries of a sparse mask, as machine code: of rows, and of columns for the gradients.
 
-All heads of a neighbor are taken together.
+All heads of a neighbor are taken together. Loops in plain Numba took 1.5 to 2.2 times as long on 10,000 nodes of degree 6, and
+1.4 to 2.7 times on 128 graphs of 30 nodes (softmax 1.0 to 1.6 times; 16 features and channels, 4 heads, Zen 5).
 """
 
 from __future__ import annotations

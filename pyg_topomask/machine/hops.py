@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.threads import array_of, in_chunks
+from pyg_topomask.machine.threads import array_of, arrays_of, in_chunks
 from pyg_topomask.machine.vectors import lowest_bit
 
 # Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
@@ -85,6 +85,6 @@ def pairs_within(pattern: SparsePattern, max_hops: int, most: int) -> tuple[int,
         return number, None
     start = torch.arange(pattern.num_rows, dtype=pattern.col.dtype).repeat_interleave(counts, output_size=number)
     visited, length = (pattern.col.new_empty(number) for _ in range(2))
-    columns = tuple(map(array_of, (counts.cumsum(0), visited, length)))
+    columns = arrays_of((counts.cumsum(0), visited, length))
     in_chunks(lambda first, last: _list(first, last, rowptr, *matrix, *columns), rowptr, work)
     return number, (start, visited, length)

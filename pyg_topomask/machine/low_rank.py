@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.threads import array_of, in_chunks
+from pyg_topomask.machine.threads import arrays_of, in_chunks
 from pyg_topomask.machine.vectors import dot_rows, multiply
 
 # Nodes of a block in sums over nodes. The rounding errors of one long sum would add up.
@@ -142,7 +142,7 @@ def attend_low_rank_batch(
     """
     total, size = torch.empty_like(values), q.new_empty(q.shape[:2] if sized else 0)
     left, right = factors or (q.new_empty(0),) * 2
-    arrays = tuple(map(array_of, (ptr, q, k, values, left, right, total, size)))
+    arrays = arrays_of((ptr, q, k, values, left, right, total, size))
     sizes = _sizes(q, values, factors)
     in_chunks(lambda first, last: _forward(first, last, *arrays, *sizes), arrays[0], _work(*sizes))
     return total, size
@@ -156,7 +156,7 @@ def attend_low_rank_batch_backward(
     """
     left, right = factors or (q.new_empty(0),) * 2
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, values[..., :-1], left, right)]
-    arrays = tuple(map(array_of, (ptr, q, k, values, left, right, upstream, *grads)))
+    arrays = arrays_of((ptr, q, k, values, left, right, upstream, *grads))
     sizes = _sizes(q, values, factors)
     in_chunks(lambda first, last: _backward(first, last, *arrays, *sizes), arrays[0], 3 * _work(*sizes))
     return grads if factors else grads[:3]

@@ -11,7 +11,7 @@ from torch.nn.functional import pad
 
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.threads import Array, array_of, in_chunks
+from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
 from pyg_topomask.machine.vectors import lowest_bit
 
 # Nodes that are met are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
@@ -174,7 +174,7 @@ def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor
     out = np.zeros((2 * hops + 1, pairs[-1]), array_of(query[3]).dtype)
     tables: list[Array] = []
     for visits in (query, key):
-        tables += [_ends(visits[0], num_nodes), *map(array_of, visits)]
+        tables += [_ends(visits[0], num_nodes), *arrays_of(visits)]
     in_chunks(lambda first, last: _add_blocks(first, last, array_of(ptr), pairs, *tables, hops, out), pairs, 2 * hops + 1)
     return torch.from_numpy(out)
 
@@ -184,7 +184,7 @@ def squares(visits: Visits, num_nodes: int, hops: int) -> Tensor:
     :obj:`[num_nodes, 2 * hops + 1]`.
     """
     out = visits[3].new_zeros(num_nodes, 2 * hops + 1)
-    _add_squares(*map(array_of, visits), out.size(1), array_of(out))
+    _add_squares(*arrays_of(visits), out.size(1), array_of(out))
     return out
 
 

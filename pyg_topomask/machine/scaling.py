@@ -2,12 +2,14 @@ r"""Sums of absolute values of rows compared with bounds, as machine code: one p
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
 
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.threads import ALONE, array_of, in_threads
+from pyg_topomask.machine.threads import ALONE, Array, in_threads
 
 
 @compiled(any_order=True)
@@ -22,8 +24,16 @@ def _in_range(rows, least, most, zeros):  # type: ignore[no-untyped-def]
     return inside
 
 
-def in_range(x: Tensor, least: float, most: float, zeros: bool) -> bool:
+def in_range(tensors: Sequence[Tensor], least: float, most: float, zeros: bool) -> bool:
     r"""Returns whether the sums of absolute values over the last dimension are in the bounds, or are 0 if that is allowed."""
-    rows = array_of(x).reshape(-1, x.size(-1))
-    parts = np.array_split(rows, torch.get_num_threads()) if rows.size > ALONE else [rows]
-    return all(in_threads(lambda part: bool(_in_range(part, least, most, zeros)), parts))
+
+    def inside(rows: Array) -> bool:
+        return bool(_in_range(rows, least, most, zeros))
+
+    def all_inside(x: Tensor) -> bool:
+        rows = x.detach().contiguous().view(-1, x.size(-1)).numpy()
+        if rows.size <= ALONE:
+            return inside(rows)
+        return all(in_threads(inside, np.array_split(rows, torch.get_num_threads())))
+
+    return all(map(all_inside, tensors))

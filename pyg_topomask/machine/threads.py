@@ -47,6 +47,11 @@ def array_of(tensor: Tensor) -> Array:
     return tensor.detach().contiguous().view(-1).numpy()
 
 
+def arrays_of(tensors: Iterable[Tensor]) -> tuple[Array, ...]:
+    r"""Returns :func:`array_of` each tensor."""
+    return tuple(map(array_of, tensors))
+
+
 def in_chunks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
     r"""Calls a function with chunks of rows of about as many entries, in threads if there is much to do for each.
 

@@ -1,4 +1,8 @@
-r"""Search as machine code: scores of a few queries and a block of keys at a time, of which only the largest are kept."""
+r"""Search as machine code: scores of a few queries and a block of keys at a time, of which only the largest are kept.
+
+With maxima and ranks in plain Numba, searches took 1.2 to 1.4 times as long (128 graphs of 30 nodes and one of 10,000, 16
+channels, 4 heads, Zen 5); with comparisons with the bound in plain Numba too, 1.4 to 4.2 times.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@ r"""Linear attention under functions of the distance in trees, as machine code.
 
 The products of features and values go through the trees a few features at a time: once from the leaves to the roots, which adds
 up subtrees, and once back. Sums are in float64, because those along long paths and those with differences would lose digits.
+
+Loops in plain Numba, with passes joined, took 1.0 to 1.5 times as long on 128 trees of 30 nodes, and 1.3 to 1.6 times on one of
+20,000; the same passes as here took 1.4 to 1.5 times as long on one of 100,000 (16 features and channels, 4 heads, Zen 5).
 """
 
 from __future__ import annotations

@@ -109,7 +109,3 @@ class AdjacencyMask(Mask):
             dtype = torch.promote_types(dtype, self.self_loop.dtype)
             value = state.weight.to(dtype) + self.self_loop.unsqueeze(1) * state.loop.to(dtype)
         return sparse_operator(graph, state.pattern, value, self.heads)
-
-    def extra_repr(self) -> str:
-        loop = '' if self.initial == 1.0 else f', self_loop={self.initial}'
-        return f'heads={self.heads}{loop}{self._changed(normalization=None, flow="source_to_target")}'

@@ -184,6 +184,3 @@ class CausalMask(Mask):
 
     def bind(self, graph: Graph, state: tuple[Tensor, ...]) -> MaskOperator:
         return PrefixSum(state, segments=graph.segments, heads=self.heads, cost=graph.num_nodes)
-
-    def extra_repr(self) -> str:
-        return f'heads={self.heads}, order={self.order!r}, strict={self.strict}'

@@ -103,7 +103,3 @@ class ExpanderMask(Mask):
     def bind(self, graph: Graph, state: SparsePattern) -> MaskOperator:
         ones = torch.ones(1, state.nnz, device=state.col.device)
         return sparse_operator(graph, state, ones, self.heads)
-
-    def extra_repr(self) -> str:
-        changed = self._changed(degree=6, input_edges=True, seed=0, flow='source_to_target')
-        return f'heads={self.heads}{changed}'

@@ -256,5 +256,4 @@ class GRFMask(LogarithmicMask):
         return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:
-        changed = self._changed(asymmetric=False, resample='never', positive=True, stitch=1)
-        return f'heads={self.heads}, {self.walk_settings.text}{changed}'
+        return f'heads={self.heads}, {self.walk_settings.text}{self._changed()}'

@@ -313,6 +313,3 @@ class HeatKernelMask(DiffusionMask):
         kind = KINDS[round(float(state))]  # averages of equal states may be rounded
         if kind != self.kind:
             raise ArgumentError('kind', f'a state dictionary of kind={kind!r} for kind={self.kind!r}', 'equal kinds')
-
-    def extra_repr(self) -> str:
-        return f'heads={self.heads}, kind={self.kind!r}, tolerance={self.tolerance}, flow={self.flow!r}'

@@ -140,9 +140,6 @@ class HopMask(LogarithmicMask):
         cache: dict[Hashable, Any] = graph.cached(('labels', self.settings()), dict)
         return PreparedBlocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
-    def extra_repr(self) -> str:
-        return f'heads={self.heads}, max_hops={self.max_hops}, positive={self.positive}, flow={self.flow!r}'
-
 
 # A custom operator, because neither torch.compile nor torch.export reads SciPy.
 @torch.library.custom_op(

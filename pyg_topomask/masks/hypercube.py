@@ -93,6 +93,3 @@ class HypercubeMask(DiffusionMask):
     def bind(self, graph: Graph, state: None) -> MaskOperator:
         cost = self.dim * graph.num_nodes
         return Hamming(self.lam.tanh(), self.dim, segments=graph.segments, heads=self.heads, cost=cost)
-
-    def extra_repr(self) -> str:
-        return f'heads={self.heads}, dim={self.dim}'

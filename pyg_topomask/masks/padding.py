@@ -62,6 +62,3 @@ class PaddingMask(Mask):
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
         factor = state.expand(-1, self.heads, -1)
         return low_rank_operator(graph, factor, factor)
-
-    def extra_repr(self) -> str:
-        return f'heads={self.heads}, valid={self.valid!r}'

@@ -155,12 +155,6 @@ class PowerSeriesMask(LogarithmicMask):
         cache: dict[Hashable, Any] = graph.cached(('blocks', self.settings(), alpha.size(1)), dict)
         return PreparedBlocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
-    def extra_repr(self) -> str:
-        return (
-            f'heads={self.heads}, order={self.order}, parameterization={self.parameterization!r}, '
-            f'normalization={self.normalization!r}, positive={self.positive}, flow={self.flow!r}'
-        )
-
 
 @torch.no_grad()
 def warn_of_growth(mask: Mask, graph: Graph, state: AdjacencyState, series: Tensor) -> None:

@@ -303,8 +303,7 @@ class RWGNKMask(Mask):
         return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
 
     def extra_repr(self) -> str:
-        resample = '' if self.exact or self.resample == 'never' else f', resample={self.resample!r}'
-        return f'heads={self.heads}, alpha={self.alpha}, {"exact, " if self.exact else ""}{self.walk_settings.text}{resample}'
+        return f'heads={self.heads}, {"exact, " if self.exact else ""}{self.walk_settings.text}{self._changed()}'
 
 
 def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:

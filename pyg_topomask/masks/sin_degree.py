@@ -168,8 +168,7 @@ class SinDegreeMask(Mask):
         return degree.long()
 
     def extra_repr(self) -> str:
-        changed = self._changed(flow='source_to_target', degree_attr=None)
-        return f'heads={self.heads}, max_degree={self.max_degree}, embedding_dim={self.offset.size(1)}{changed}'
+        return f'{super().extra_repr()}, embedding_dim={self.offset.size(1)}'
 
 
 def _check_degree(name: str, degree: Tensor) -> None:

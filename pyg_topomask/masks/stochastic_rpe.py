@@ -105,4 +105,4 @@ class StochasticRPEMask(Mask):
 
     def extra_repr(self) -> str:
         rank, width = self.projection.shape
-        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}{self._changed(seed=0)}'
+        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}{self._changed()}'

@@ -222,12 +222,6 @@ class ToeplitzMask(LogarithmicMask):
         cache: dict[Hashable, Any] = graph.cached(key, dict)
         return PreparedBlocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
 
-    def extra_repr(self) -> str:
-        return (
-            f'heads={self.heads}, shape_dims={self.shape_dims}, kind={self.kind!r}, window={self.window}, '
-            f'beyond={self.beyond!r}, periodic={self.periodic}'
-        )
-
 
 def _tanh(initial: str) -> float:
     r"""Returns :math:`\tanh(\lambda)` for :obj:`"tanh"` or :obj:`"tanh:<lambda>"`."""

@@ -4,15 +4,14 @@ An argument outside its range, an unknown name, and arguments that conflict rais
 :class:`~pyg_topomask.errors.ArgumentError`, which is a :class:`ValueError`. Layers document only what else they raise.
 """
 
-from pyg_topomask.nn.asymmetric_grf_attention import AsymmetricGRFAttention
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 from pyg_topomask.nn.gps_conv import TopoGPSConv
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.masked_softmax_attention import GRFSoftmaxAttention, MaskedSoftmaxAttention
 from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, SinDegreeAttention, ToeplitzAttention
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention
 
 __all__ = [
     'AsymmetricGRFAttention',

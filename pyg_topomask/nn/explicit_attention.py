@@ -16,12 +16,8 @@ from torch_geometric.typing import Adj
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import Mask
-from pyg_topomask.nn.inputs import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
-from pyg_topomask.operators.entries import Entries
-from pyg_topomask.operators.sparse import entries_of
+from pyg_topomask.nn.inputs import as_graph, check_features, compiled_if_prepared, resolve_channels
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
-from pyg_topomask.utils.options import described_by
 
 
 class ExplicitAttention(MessagePassing, ABC):
@@ -112,7 +108,8 @@ class ExplicitAttention(MessagePassing, ABC):
         generator: torch.Generator | None = None,
         return_attention_weights: bool | None = None,
     ) -> Any:
-        r"""Runs the forward pass. The first arguments are those of :meth:`MaskedLinearAttention.forward`.
+        r"""Runs the forward pass. The first arguments are those of :meth:`MaskedLinearAttention.forward
+        <pyg_topomask.nn.MaskedLinearAttention.forward>`.
 
         Args:
             return_attention_weights (bool, optional): If :obj:`True`, also returns :obj:`(edge_index, alpha)`: the pairs
@@ -161,48 +158,6 @@ class ExplicitAttention(MessagePassing, ABC):
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.channels}, {self.out_channels}, heads={self.heads})'
-
-
-@described_by(ExplicitAttention)
-class SparseMaskAttention(ExplicitAttention):
-    r"""Base class of multi-head attention over the entries of a sparse mask. Node :math:`i` attends to the nodes :math:`j` with
-    an entry :math:`M_{ij}`.
-
-    Args:
-        mask (Mask): A sparse mask with :obj:`heads` heads, or one head that all share.
-    """
-
-    def __init__(
-        self,
-        channels: int,
-        heads: int,
-        mask: Mask,
-        dropout: float = 0.0,
-        bias: bool = True,
-        out_channels: int | None = None,
-    ) -> None:
-        flow = getattr(mask, 'flow', None) or 'source_to_target'
-        super().__init__(channels, heads, dropout, bias, out_channels, flow=flow)
-        check_mask(mask, heads)
-        self.mask = mask
-
-    def reset_parameters(self) -> None:
-        super().reset_parameters()
-        self.mask.reset_parameters()
-
-    @abstractmethod
-    def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
-        r"""Returns the coefficients :math:`\alpha_{ij}` at the entries of the mask, :obj:`[H, nnz]`."""
-
-    def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
-    ) -> tuple[Tensor, Tensor]:
-        entries = entries_of(self.mask(graph, generator))
-        pairs = torch.stack([entries.pattern.row, entries.pattern.col]).long()
-        return pairs, self.alpha(q, k, v, graph, entries).t()
-
-    def __repr__(self) -> str:
-        return f'{super().__repr__()[:-1]}, mask={self.mask})'
 
 
 def _split(pairs: Tensor, row: Tensor, col: Tensor) -> tuple[Tensor, Tensor]:

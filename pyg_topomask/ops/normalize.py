@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.utils.functorch import is_transforming
+from pyg_topomask.utils.functorch import readable
 
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
@@ -55,13 +55,7 @@ def gradients_of_sums(grad: Tensor, out: Tensor, inverse: Tensor) -> tuple[Tenso
 
 
 def known_positive(*tensors: Tensor) -> bool:
-    r"""Returns :obj:`True` if all tensors are known to be nonnegative, so that the denominator is the sum of magnitudes. On a
-    GPU, and while tracing, it returns :obj:`False` without a look at the numbers, which would synchronize.
+    r"""Returns whether all tensors are known to be nonnegative, so that the denominator is the sum of magnitudes. They are not
+    where their numbers are not :func:`readable`.
     """
-    if (
-        torch.compiler.is_compiling()
-        or is_transforming()
-        or any(tensor.device.type != 'cpu' or tensor.numel() == 0 for tensor in tensors)
-    ):
-        return False
-    return all(float(tensor.detach().amin()) >= 0 for tensor in tensors)
+    return readable(*tensors) and all(x.numel() > 0 and float(x.detach().amin()) >= 0 for x in tensors)

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.utils.functorch import is_transforming
+from pyg_topomask.utils.functorch import readable
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
 _LEAST, _MOST = 2.0**-24, 2.0**24
@@ -20,25 +20,24 @@ def row_size(x: Tensor) -> Tensor:
     return x.detach().abs().sum(-1)  # the norm of order 1 takes ten times as long
 
 
-def _readable(x: Tensor) -> bool:
-    return x.device.type == 'cpu' and not (torch.compiler.is_compiling() or is_transforming())
-
-
 def at_most(x: Tensor, limit: float) -> bool:
-    r"""Returns whether all numbers are at most :obj:`limit`, as far as a look at the numbers is cheap."""
-    return _readable(x) and (x.numel() == 0 or float(x.detach().amax()) <= limit)
+    r"""Returns whether all numbers are at most :obj:`limit`, as far as they are :func:`readable`."""
+    return readable(x) and (x.numel() == 0 or float(x.detach().amax()) <= limit)
 
 
 def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
-    r"""Returns whether no row needs scaling, as far as a look at the numbers is cheap: a GPU would have to be waited for, and
-    tracing breaks. With :obj:`zeros`, rows of zeros need no scaling.
+    r"""Returns whether no row needs scaling, as far as the numbers are :func:`readable`. With :obj:`zeros`, rows of zeros need
+    no scaling.
     """
-    return all(map(_readable, tensors)) and all(_is_in_range(x, zeros) for x in tensors)
+    if not readable(*tensors):
+        return False
+    compiled = kernel('in_range', tensors[0].device)
+    if compiled is not None and all(x.numel() > 0 for x in tensors):
+        return compiled(tensors, _LEAST, _MOST, zeros)
+    return all(_is_in_range(x, zeros) for x in tensors)
 
 
 def _is_in_range(x: Tensor, zeros: bool) -> bool:
-    if x.numel() > 0 and (compiled := kernel('in_range', x.device)):
-        return compiled(x, _LEAST, _MOST, zeros)
     size = row_size(x)
     if size.numel() == 0:
         return True

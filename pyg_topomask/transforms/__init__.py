@@ -1,14 +1,17 @@
-r"""PyG transforms that build graphs from positions and images, and that store precomputed data of masks."""
+r"""PyG transforms that build graphs from positions and images, and that store precomputed data of masks.
 
-from pyg_topomask.transforms.add_graph_random_features import AddGraphRandomFeatures
-from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+An argument outside its range, and data that a transform does not take, raise an :class:`~pyg_topomask.errors.ArgumentError`.
+Only :class:`AddSVDEncoding` takes heterogeneous data, and only :class:`KNNGraph` and :class:`AddNormals` take a batch.
+Transforms that store walks, forests or encodings need :obj:`edge_index` or :obj:`adj_t`.
+"""
+
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
-from pyg_topomask.transforms.forest import AddForest
+from pyg_topomask.transforms.forest import AddForest, AddSpanningForest
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 from pyg_topomask.transforms.knn_graph import KNNGraph
 from pyg_topomask.transforms.normals import AddNormals
 from pyg_topomask.transforms.sampling import FarthestSampling, RandomSampling
-from pyg_topomask.transforms.spanning_forest import AddSpanningForest
+from pyg_topomask.transforms.walks import AddGraphRandomFeatures, AddRandomWalkKernel
 
 __all__ = [
     'AddForest',

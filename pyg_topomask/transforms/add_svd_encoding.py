@@ -10,7 +10,7 @@ from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph, check_normalization
-from pyg_topomask.transforms.checks import check_has_edges, check_unbatched
+from pyg_topomask.transforms.checks import check_unbatched, single_graph
 from pyg_topomask.utils.checks import check_size, check_whole, checked_seed
 
 EdgeType = tuple[str, str, str]
@@ -64,8 +64,7 @@ class AddSVDEncoding(BaseTransform):
         seed (int): The seed of the random start. (default: :obj:`0`)
 
     Raises:
-        ValueError: If an argument is outside its range or does not apply to the data, the data is a batch or without edges, or
-            users and items cannot be distinguished.
+        ValueError: If users and items cannot be distinguished, or an edge joins two of the same kind.
 
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -110,11 +109,7 @@ class AddSVDEncoding(BaseTransform):
             raise ArgumentError(
                 'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type'
             )
-        if not isinstance(data, Data):
-            raise ArgumentError('data', type(data).__name__, 'Data and HeteroData')
-        check_unbatched(data)
-        check_has_edges(data)
-        graph = Graph.from_data(data)
+        graph = single_graph(data)
         given = getattr(data, 'num_users', None) if self.num_users is None else self.num_users
         if given is not None:
             number = given.item() if isinstance(given, Tensor) and given.numel() == 1 else given
@@ -133,17 +128,15 @@ class AddSVDEncoding(BaseTransform):
             raise ArgumentError('num_users', f'{self.num_users} for HeteroData, whose types are users and items', 'None')
         source, relation, target = self._edge_type(data)
         store = data[source, relation, target]
+        edges = f'edges {(source, relation, target)}'
         if 'edge_index' not in store:
-            raise ArgumentError('data', f'edges {(source, relation, target)} without edge_index', 'edges with it')
+            raise ArgumentError('data', f'{edges} without edge_index', 'edges with it')
+        num_edges = store.edge_index.size(1)
         weight = store.get('edge_weight')
         if weight is None:
-            weight = torch.ones(store.edge_index.size(1), device=store.edge_index.device)
-        elif weight.shape != store.edge_index.shape[1:]:
-            raise ArgumentError(
-                'edge_weight',
-                f'shape {tuple(weight.shape)} for {store.edge_index.size(1)} edges {(source, relation, target)}',
-                '[E]',
-            )
+            weight = torch.ones(num_edges, device=store.edge_index.device)
+        elif weight.shape != (num_edges,):
+            raise ArgumentError('edge_weight', f'shape {tuple(weight.shape)} for {num_edges} {edges}', '[E]')
         sizes = [data[name].num_nodes or 0 for name in (source, target)]
         if source == target:
             graph = Graph.from_tensors(store.edge_index, sizes[0], weight)
@@ -152,11 +145,8 @@ class AddSVDEncoding(BaseTransform):
         for name, end, size in zip((source, target), store.edge_index, sizes, strict=True):
             outside = end[(end < 0) | (end >= size)]
             if outside.numel() > 0:
-                raise ArgumentError(
-                    'data',
-                    f'node {int(outside[0])} of {size} of type {name!r} in edges {(source, relation, target)}',
-                    'nodes counted from 0 within each type',
-                )
+                given = f'node {int(outside[0])} of {size} of type {name!r} in {edges}'
+                raise ArgumentError('data', given, 'nodes counted from 0 within each type')
         row, col = store.edge_index
         joint = torch.stack([row, col + sizes[0]])
         data[source].svd_encoding, data[target].svd_encoding = self._bipartite(joint, weight, *sizes)
@@ -181,11 +171,8 @@ class AddSVDEncoding(BaseTransform):
         within = (low >= num_users) | (high < num_users)
         if bool(within.any()):
             edge = int(within.nonzero()[0])
-            raise ArgumentError(
-                'num_users',
-                f'{num_users}, but edge {edge} joins the nodes {edge_index[:, edge].tolist()}, two users or two items',
-                'edges between users and items',
-            )
+            given = f'{num_users}, but edge {edge} joins the nodes {edge_index[:, edge].tolist()}, two users or two items'
+            raise ArgumentError('num_users', given, 'edges between users and items')
         pairs, slot, count = torch.unique(low * num_nodes + high, return_inverse=True, return_counts=True)
         mean = weight.new_zeros(pairs.numel()).index_add(0, slot, weight) / count
         user = torch.div(pairs, max(num_nodes, 1), rounding_mode='floor')

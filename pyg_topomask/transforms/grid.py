@@ -14,7 +14,7 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.graphs.grid_edges import grid_edges
-from pyg_topomask.transforms.checks import check_homogeneous, check_unbatched
+from pyg_topomask.transforms.checks import check_single
 from pyg_topomask.utils.checks import is_whole
 
 
@@ -24,11 +24,7 @@ class AddGridShape(BaseTransform):
     name: :obj:`add_grid_shape`). The nodes are in row-major order.
 
     Args:
-        shape (sequence of int): The number of nodes in each dimension.
-
-    Raises:
-        ValueError: If the shape is empty, contains anything but nonnegative integers, or does not match the number of nodes, or
-            if the data is heterogeneous or a batch.
+        shape (sequence of int): The number of nodes in each dimension. Their product is the number of nodes of the graph.
 
     Shapes:
         - **input:** a graph with :math:`\prod_k n_k` nodes
@@ -46,15 +42,11 @@ class AddGridShape(BaseTransform):
         self.shape = tuple(sizes)
 
     def forward(self, data: Data) -> Data:
-        check_homogeneous(data)
-        check_unbatched(data)
+        check_single(data)
         num_nodes = data.num_nodes or 0
         if math.prod(self.shape) != num_nodes:
-            raise ArgumentError(
-                'shape',
-                f'{self.shape}, a grid of {math.prod(self.shape)} nodes, for data of {num_nodes} nodes',
-                'shapes of as many nodes',
-            )
+            given = f'{self.shape}, a grid of {math.prod(self.shape)} nodes, for data of {num_nodes} nodes'
+            raise ArgumentError('shape', given, 'shapes of as many nodes')
         data.grid_shape = torch.tensor([self.shape], device=device_of(data))
         return data
 
@@ -68,9 +60,6 @@ class ToGridGraph(BaseTransform):
 
     The graph has one node per pixel. :obj:`x` contains the channels of the pixel, and :obj:`pos` its position. Edges in both
     directions connect neighbors along each dimension. :obj:`grid_shape` is :obj:`(L,)`, :obj:`(H, W)` or :obj:`(T, H, W)`.
-
-    Raises:
-        ValueError: If the input is not a tensor of two to four dimensions.
 
     Shapes:
         - **input:** a sequence :math:`(C, L)`, an image :math:`(C, H, W)` or a video :math:`(T, C, H, W)`

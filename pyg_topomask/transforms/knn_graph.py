@@ -9,7 +9,7 @@ from torch_geometric.utils import to_undirected
 
 from pyg_topomask.graphs.flow import check_flow
 from pyg_topomask.ops.knn import knn_graph
-from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous
+from pyg_topomask.transforms.checks import check_has_positions
 from pyg_topomask.utils.checks import check_whole
 
 
@@ -29,10 +29,6 @@ class KNNGraph(BaseTransform):
         force_undirected (bool): Also add the opposite directions. (default: :obj:`False`)
         flow (str): :obj:`"source_to_target"` for edges from the neighbors to the node, or :obj:`"target_to_source"` for edges
             from the node to its neighbors. (default: :obj:`"source_to_target"`)
-
-    Raises:
-        ValueError: If :obj:`k` is below 1, :obj:`flow` is unknown, the data is heterogeneous, or :obj:`pos` is missing or does
-            not fit the nodes.
 
     Shapes:
         - **input:** positions :obj:`pos` :math:`(|\mathcal{V}|, D)`
@@ -54,7 +50,6 @@ class KNNGraph(BaseTransform):
         self.flow = flow
 
     def forward(self, data: Data) -> Data:
-        check_homogeneous(data)
         check_has_positions(data)
         edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop, self.flow)
         data.edge_index = to_undirected(edge_index, num_nodes=data.num_nodes) if self.force_undirected else edge_index

@@ -12,7 +12,7 @@ from torch_geometric.utils import scatter
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import knn_graph
-from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous
+from pyg_topomask.transforms.checks import check_has_positions
 from pyg_topomask.utils.checks import check_choice, check_whole
 
 ORIENTATIONS = ('outward', 'up')
@@ -26,18 +26,14 @@ class AddNormals(BaseTransform):
     coincide.
 
     Args:
-        k (int): The number of nearest points, including the point itself. (default: :obj:`16`)
+        k (int): The number of nearest points, including the point itself, from 3. (default: :obj:`16`)
         orient (str): The choice between the two directions: :obj:`"outward"`, away from the mean of the cloud, or :obj:`"up"`,
             along the last coordinate. (default: :obj:`"outward"`)
         cat (bool): Also append the normals to :obj:`x`, or to the positions if there is no :obj:`x`. (default: :obj:`False`)
 
-    Raises:
-        ValueError: If :obj:`k` is below 3, :obj:`orient` is unknown, the data is heterogeneous, or :obj:`pos` is missing, does
-            not fit the nodes, or has a single dimension.
-
     Shapes:
-        - **input:** positions :obj:`pos` :math:`(|\mathcal{V}|, D)`, node features :obj:`x` :math:`(|\mathcal{V}|, F)`
-          *(optional)*
+        - **input:** positions :obj:`pos` :math:`(|\mathcal{V}|, D)` with :math:`D \ge 2`, node features :obj:`x`
+          :math:`(|\mathcal{V}|, F)` *(optional)*
         - **output:** the graph, with :obj:`normal` :math:`(|\mathcal{V}|, D)`, and with :obj:`cat=True` node features
           :math:`(|\mathcal{V}|, F + D)`
 
@@ -55,7 +51,6 @@ class AddNormals(BaseTransform):
         self.cat = cat
 
     def forward(self, data: Data) -> Data:
-        check_homogeneous(data)
         check_has_positions(data)
         if data.pos.dim() != 2 or data.pos.size(1) < 2:
             raise ArgumentError('data', f'pos of shape {tuple(data.pos.shape)}', 'positions in two dimensions or more')

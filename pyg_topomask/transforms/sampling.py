@@ -13,7 +13,7 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.ops.knn import check_positions
-from pyg_topomask.transforms.checks import check_has_positions, check_homogeneous, check_unbatched
+from pyg_topomask.transforms.checks import check_has_positions, check_single
 from pyg_topomask.utils.checks import check_whole, checked_seed
 
 
@@ -28,9 +28,6 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
 
     Returns:
         torch.Tensor: Their indices in the order of selection, :obj:`[min(num, N)]`.
-
-    Raises:
-        ValueError: If a shape does not fit, a position is not finite or too large to be squared, or a number is out of range.
 
     Example:
         >>> farthest_points(torch.tensor([[0.0], [1.0], [5.0], [9.0]]), num=3)
@@ -55,8 +52,7 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
 
 
 def _check(data: Data) -> int:
-    check_homogeneous(data)
-    check_unbatched(data)
+    check_single(data)
     if 'adj_t' in data:
         raise ArgumentError('data', 'data with adj_t', 'data with edge_index', 'apply ToSparseTensor afterwards')
     return int(data.num_nodes or 0)
@@ -82,9 +78,6 @@ class RandomSampling(_Sampling):
     Args:
         num (int): The number of nodes to keep. Smaller graphs keep all of their nodes.
         seed (int): The seed. (default: :obj:`0`)
-
-    Raises:
-        ValueError: If :obj:`num` is below 1, or the data is heterogeneous, a batch, or has :obj:`adj_t`.
 
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes
@@ -113,10 +106,6 @@ class FarthestSampling(_Sampling):
     Args:
         num (int): The number of nodes to keep. Smaller graphs keep all of their nodes.
         seed (int): The seed. (default: :obj:`0`)
-
-    Raises:
-        ValueError: If :obj:`num` is below 1, the data is heterogeneous, a batch, or has :obj:`adj_t`, or :obj:`pos` is missing
-            or does not fit the nodes.
 
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes and positions :obj:`pos` :math:`(|\mathcal{V}|, D)`

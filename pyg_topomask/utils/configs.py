@@ -23,13 +23,7 @@ def config_names() -> list[str]:
 
 
 def find_config(cfg: str | Path) -> Path:
-    r"""Returns the file of a configuration.
-
-    Args:
-        cfg (str or Path): A YAML file, or else the name of a configuration of this package.
-
-    Raises:
-        ValueError: If there is neither, or the file has another suffix.
+    r"""Returns the file of a configuration: a YAML file, or else the configuration of this package with this name.
 
     Example:
         >>> find_config('kmip/enzymes').name
@@ -53,12 +47,8 @@ def find_config(cfg: str | Path) -> Path:
 
 
 def check_keys(text: str, source: str) -> Any:
-    r"""Returns the lists and dictionaries of a YAML, with all other values as strings. Raises a :class:`ValueError` if a key
-    occurs twice in one group, of which YAML readers would take the last one.
-
-    Args:
-        text (str): The YAML.
-        source (str): Its name, for the error message.
+    r"""Returns the lists and dictionaries of a YAML, with all other values as strings. Raises an error that names the source if
+    a key occurs twice in one group, of which YAML readers would take the last one.
     """
     import yaml  # type: ignore[import-untyped]
 
@@ -92,11 +82,7 @@ def is_recommendation(cfg_file: str | Path) -> bool:
 
 
 def check_overrides(words: Sequence[str]) -> None:
-    r"""Raises a :class:`ValueError` unless words alternate between keys and values.
-
-    Args:
-        words (sequence of str): The words after the configuration on a command line.
-    """
+    r"""Raises an error unless the words after the configuration on a command line alternate between keys and values."""
     if len(words) % 2:
         given = f'{" ".join(words)!r}, {len(words)} word{"s" * (len(words) > 1)}'
         raise ArgumentError('options', given, 'pairs of a key and a value, such as gt.layers 2')

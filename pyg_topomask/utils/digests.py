@@ -24,13 +24,8 @@ UNHASHABLE = (TypeError, AttributeError, pickle.PicklingError, RecursionError)
 
 def digest_of(value: Any) -> bytes:
     r"""Returns a hash that is equal for equal values in any process, unlike pickles of tensors. It depends on the code of
-    user-defined functions and classes.
-
-    Args:
-        value (Any): The value.
-
-    Raises:
-        TypeError: For values that cannot be identified in another process, such as lambda functions.
+    user-defined functions and classes. Raises a :class:`TypeError` for values that another process cannot identify, such as
+    lambda functions.
     """
     digest = hashlib.blake2b(_code_of(type(value)), digest_size=16)
     if isinstance(value, Tensor) and value.layout == torch.strided:
@@ -95,13 +90,8 @@ def steps_of(transform: Any) -> list[Any]:
 
 
 def digest_of_transform(transform: Callable[[Any], Any]) -> bytes:
-    r"""Returns a hash of a transform with all arguments, and of torch's default data type, in which transforms store numbers.
-
-    Args:
-        transform (callable): The transform, or a composition.
-
-    Raises:
-        TypeError: For transforms that cannot be identified in another process, such as lambda functions.
+    r"""Returns the :func:`digest_of` a transform with all arguments, or of a composition, and of torch's default data type, in
+    which transforms store numbers.
     """
     return digest_of([steps_of(transform), str(torch.get_default_dtype())])
 

@@ -23,14 +23,7 @@ _END = len(MARK) + _DIGEST
 
 def write_atomically(path: Path, content: bytes) -> None:
     r"""Writes a file so that it holds either its old content or all of the new content at any moment. Its mode is that of any
-    new file.
-
-    Args:
-        path (Path): The file.
-        content (bytes): The content.
-
-    Raises:
-        OSError: If it cannot be written. The error names the file.
+    new file. An :class:`OSError` names the file.
     """
     # The temporary file lies in the same folder because a rename is atomic only within one file system. The module tempfile
     # makes files that only their owner may read.
@@ -49,14 +42,8 @@ def write_atomically(path: Path, content: bytes) -> None:
 
 
 def new_file(name: str, path: str | Path) -> Path:
-    r"""Returns where to write a file that an argument names. The target of a link is replaced, not the link.
-
-    Args:
-        name (str): The argument.
-        path (str or Path): The file.
-
-    Raises:
-        ValueError: If its folder does not exist, or it is no file.
+    r"""Returns where to write the file that an argument names. The target of a link is replaced, not the link. Raises an error
+    if its folder does not exist, or it is no file.
     """
     resolved = Path(path).resolve()
     if not resolved.parent.is_dir() or (resolved.exists() and not resolved.is_file()):
@@ -65,22 +52,13 @@ def new_file(name: str, path: str | Path) -> Path:
 
 
 def remove_unfinished(folder: Path) -> None:
-    r"""Removes the files that a killed process was writing, which nothing ever reads.
-
-    Args:
-        folder (Path): The folder of a run, which may be absent.
-    """
+    r"""Removes the files of a folder that a killed process was writing, which nothing ever reads. The folder may be absent."""
     for path in folder.rglob(f'.*{UNFINISHED}'):
         path.unlink(missing_ok=True)
 
 
 def save_tensors(path: Path, value: Any) -> None:
-    r"""Saves tensors with a digest of the file. :func:`torch.load` reads the file as well.
-
-    Args:
-        path (Path): The file.
-        value (Any): Tensors, numbers, strings and containers of them.
-    """
+    r"""Saves tensors, numbers, strings and containers of them with a digest of the file. :func:`torch.load` reads it too."""
     buffer = io.BytesIO()
     torch.save(value, buffer)
     # A zip file may end in a comment. The two bytes before it are its length.
@@ -89,14 +67,8 @@ def save_tensors(path: Path, value: Any) -> None:
 
 
 def load_tensors(path: Path) -> Any:
-    r"""Loads what :func:`save_tensors` saved onto the CPU. It runs no code that the file holds.
-
-    Args:
-        path (Path): The file.
-
-    Raises:
-        OSError: If the file cannot be opened.
-        ValueError: If it is another file, or a bit of it has changed.
+    r"""Loads what :func:`save_tensors` saved onto the CPU. It runs no code that the file holds. Raises a :class:`ValueError`
+    if it is another file, or a bit of it has changed.
     """
     stored = path.read_bytes()
     content, mark, digest = stored[:-_END], stored[-_END:-_DIGEST], stored[-_DIGEST:]
@@ -111,12 +83,7 @@ def load_tensors(path: Path) -> Any:
 
 
 def digest_of_files(*paths: Path, salt: str = '') -> str:
-    r"""Returns a digest of the contents of files, which changes if one of them does.
-
-    Args:
-        *paths (Path): The files.
-        salt (str): What else changes it. (default: :obj:`""`)
-    """
+    r"""Returns a digest of the contents of files and of :obj:`salt`, which changes if one of them does."""
     digest = hashlib.blake2b(salt.encode(), digest_size=8)
     for path in paths:
         digest.update(hashlib.blake2b(path.read_bytes()).digest())
@@ -125,9 +92,6 @@ def digest_of_files(*paths: Path, salt: str = '') -> str:
 
 def first_line(error: BaseException) -> str:
     r"""Returns the first line of the message of an error, or its name if it has none.
-
-    Args:
-        error (BaseException): The error.
 
     Example:
         >>> first_line(RuntimeError('broken\nin many ways')), first_line(EOFError())

@@ -23,6 +23,11 @@ def is_transforming() -> bool:
     return not torch.compiler.is_compiling() and bool(torch._C._are_functorch_transforms_active())
 
 
+def readable(*tensors: Tensor) -> bool:
+    r"""Returns whether a look at the numbers of tensors is cheap: a GPU would have to be waited for, and tracing breaks."""
+    return all(x.device.type == 'cpu' for x in tensors) and not (torch.compiler.is_compiling() or is_transforming())
+
+
 def is_exporting() -> bool:
     r"""Returns whether ``torch.export`` traces, so that numbers of tensors are unknown, and sizes may be symbols."""
     return torch.compiler.is_compiling() and not torch.compiler.is_dynamo_compiling()

@@ -22,8 +22,8 @@ class Transitions:
         first (torch.Tensor): The first edge in the row of each node, and the number of edges, 0 if walks end, :obj:`[N, 2]`.
         edges (torch.Tensor): The column of each edge in row order, with the two numbers of :obj:`first` for this node and the
             bits of :attr:`factor`, so that a hop takes one lookup, :obj:`[E, 4]`.
-        cumulative (torch.Tensor, optional): :math:`i + \sum_{j' \le j} p_{ij'}`, ascending over all edges, in float64, if
-            the probabilities differ, :obj:`[E]`.
+        cumulative (torch.Tensor, optional): :math:`i + \sum_{j' \le j} p_{ij'}`, ascending over all edges, in float64,
+            :obj:`[E]`, unless all probabilities of a row are equal.
     """
 
     first: Tensor

@@ -2,7 +2,7 @@ r"""Random walks from every node at once."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
 from typing import Any
 
 import torch
@@ -20,6 +20,8 @@ from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
 from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 
+# The settings of exported walks, beside the probabilities of their lengths.
+_OPTIONS = ('num_walks', 'sampler', 'transition', 'normalization', 'flow', 'importance')
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
 
@@ -60,9 +62,9 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         tensor([1., 1., 1., 1.])
     """
     if is_exporting():
-        tensors = graph.edge_index, graph.num_nodes, graph.edge_weight, graph.batch
-        given = settings.num_walks, settings.survival.tolist(), settings.sampler, settings.transition, settings.normalization
-        start, visited, length, load = _drawn(*tensors, *given, settings.flow, settings.importance, str(seed))
+        options = {name: getattr(settings, name) for name in _OPTIONS}
+        text = json.dumps({**options, 'survival': settings.survival.tolist(), 'seed': int(seed)})
+        start, visited, length, load = _drawn(graph.edge_index, graph.num_nodes, graph.edge_weight, graph.batch, text)
         return WalkFeatures(start, visited, length, load, graph.num_nodes, settings.max_walk_length)
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     start, visited, length, load = walks_from(
@@ -75,27 +77,15 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
 @torch.library.custom_op(
     'pyg_topomask::sample_walks',
     mutates_args=(),
-    schema='(Tensor edge_index, SymInt num_nodes, Tensor? weight, Tensor? batch, int num_walks, float[] survival, str sampler, '
-    'str transition, str? normalization, str flow, bool importance, str seed) -> (Tensor, Tensor, Tensor, Tensor)',
+    schema='(Tensor edge_index, SymInt num_nodes, Tensor? weight, Tensor? batch, str text) -> (Tensor, Tensor, Tensor, Tensor)',
 )
 def _drawn(
-    edge_index: Tensor,
-    num_nodes: int,
-    weight: Tensor | None,
-    batch: Tensor | None,
-    num_walks: int,
-    survival: Sequence[float],
-    sampler: str,
-    transition: str,
-    normalization: str | None,
-    flow: str,
-    importance: bool,
-    seed: str,
+    edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch: Tensor | None, text: str
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    options: dict[str, Any] = {'transition': transition, 'normalization': normalization, 'flow': flow, 'importance': importance}
-    length = SurvivalLength(tuple(survival))
-    settings = WalkSettings(num_walks, 0.5, length.longest, sampler=sampler, walk_length=length, **options)
-    walks = sample_walks(Graph(edge_index, num_nodes, weight, batch), settings, int(seed))
+    options = json.loads(text)
+    length, seed = SurvivalLength(tuple(options.pop('survival'))), options.pop('seed')
+    settings = WalkSettings(p_halt=0.5, max_walk_length=length.longest, walk_length=length, **options)
+    walks = sample_walks(Graph(edge_index, num_nodes, weight, batch), settings, seed)
     return walks.start.long(), walks.visited.long(), walks.length.long(), walks.load
 
 

@@ -24,7 +24,7 @@ FILES = sorted([*CONFIGS.glob('*.yaml'), *CONFIGS.glob('kmip/*.yaml')])
 DATA = Path(os.environ.get('PYG_TOPOMASK_DATA', Path(__file__).parents[3] / 'shared' / 'data'))
 
 DIGITS = CONFIGS / 'digits.yaml'  # the only grids
-CASES = [*cases(FILES, [*WORDS, *ATTN_TYPES], {'digits', 'cora', 's3dis', 'enzymes'}), (DIGITS, 'Toeplitz')]
+CASES = [*cases(FILES, [*WORDS, *ATTN_TYPES], 'digits', {'cora', 's3dis', 'enzymes'}), (DIGITS, 'Toeplitz')]
 #: Node features of each data set, as far as they are not 3.
 WIDTHS = {'cifar10': 5, 'malnettiny': 5, 'pascalvoc-sp': 14, 'amazon-computer': 30, 's3dis': 6, 'table-scans': 6}
 WIDTHS |= {'cifar10-pixels': 5, 'enzymes': 21, 'proteins': 4}

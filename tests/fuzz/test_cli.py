@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fuzz.strategies import fuzz
+from grids import covering
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -122,15 +123,17 @@ def status(capsys: pytest.CaptureFixture[str], arguments: Sequence[str]) -> Any:
     return code
 
 
-@pytest.mark.parametrize('command', [['train'], ['inspect'], ['inspect', 'attention'], ['inspect-attention']])
-@pytest.mark.parametrize('file', [*FILES, 'absent.yaml', 'folder', ''])
+@pytest.mark.parametrize(
+    ('command', 'file'),
+    covering([['train'], ['inspect'], ['inspect', 'attention'], ['inspect-attention']], [*FILES, 'absent.yaml', 'folder', '']),
+)
 def test_what_is_no_configuration_is_refused(capsys: pytest.CaptureFixture[str], command: list[str], file: str) -> None:
     # Nothing but defaults is a configuration, of a data set that would have to be downloaded.
     overrides = ['dataset.format', 'nonsense'] if file == 'empty.yaml' else []
     assert status(capsys, [*command, '--cfg', file, '--out', 'out', *overrides]) == 2
 
 
-@fuzz(20)
+@fuzz(8)
 @given(OVERRIDES, FLAGS)
 def test_train(capsys: pytest.CaptureFixture[str], overrides: list[str], flags: list[str]) -> None:
     status(capsys, ['train', '--cfg', str(DIGITS), '--out', 'out', *SMALL.split(), *overrides, *flags])

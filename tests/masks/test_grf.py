@@ -175,25 +175,6 @@ def test_gradient_of_the_modulation_through_entries_and_through_products_agree()
     torch.testing.assert_close(by_products, by_entries, rtol=1e-6, atol=1e-6)
 
 
-@pytest.mark.parametrize(
-    ('argument', 'settings'),
-    [
-        ('heads', {'heads': 0}),
-        ('num_walks', {'num_walks': 0}),
-        ('p_halt', {'p_halt': 1.0}),
-        ('max_walk_length', {'max_walk_length': -1}),
-        ('sampler', {'sampler': 'unknown'}),
-        ('normalization', {'normalization': 'unknown'}),
-        ('resample', {'resample': 'always'}),
-        ('modulation', {'modulation': torch.ones(3), 'max_walk_length': 3}),
-        ('modulation', {'modulation': torch.ones(3, 4), 'max_walk_length': 3, 'heads': 2}),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        GRFMask(**settings)
-
-
 @pytest.mark.parametrize('p_halt', [0.0, 0.5])
 def test_concentration_bound(p_halt: float) -> None:
     """Theorem 3.2, with c of the corrected Eq. 11, at a deviation where the bound is 0.5."""

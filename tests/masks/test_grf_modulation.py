@@ -188,26 +188,3 @@ def test_a_series_that_is_cut_short_warns(hops: int, name: str, asymmetric: bool
 def test_a_series_of_more_terms_than_are_looked_at_warns() -> None:
     with pytest.warns(UserWarning, match=r'leaves out 100% .*; more than \d+ is needed'):
         PowerSeriesMask(order=2, coefficients='heat:700')
-
-
-@pytest.mark.parametrize(
-    ('argument', 'settings'),
-    [
-        ('asymmetric', {'asymmetric': 'keys'}),
-        ('independent_ensembles', {'asymmetric': True, 'independent_ensembles': True}),
-        ('share_modulation', {'heads': 2, 'max_walk_length': 1, 'modulation': torch.eye(2), 'share_modulation': True}),
-        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, 0.0]), 'positive': True}),
-        ('modulation', {'max_walk_length': 1, 'modulation': torch.tensor([1.0, float('nan')])}),
-        ('modulation', {'modulation': 'random_walk', 'positive': True}),
-        ('modulation', {'modulation': 'unknown'}),
-        ('modulation', {'modulation': f'cosine:{math.pi / 2}', 'max_walk_length': 2}),
-        ('modulation', {'modulation': 'random_walk:1e30', 'asymmetric': True}),
-        ('max_walk_length', {'walk_length': 'fixed:6', 'max_walk_length': 3}),
-        ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
-        ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),
-        ('walk_length', {'walk_length': 'unknown:2'}),
-    ],
-)
-def test_bad_asymmetric_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        GRFMask(**settings)

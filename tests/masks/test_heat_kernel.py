@@ -320,20 +320,6 @@ def test_directed_graphs_are_refused_where_symmetry_is_needed(kind: str) -> None
         HeatKernelMask(1, kind)(data)
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'name'),
-    [
-        ({'kind': 'heat'}, 'kind'),
-        ({'lam': -1.0}, 'lam'),
-        ({'lam': [1.0, 2.0, 3.0]}, 'lam'),
-        ({'tolerance': 0.0}, 'tolerance'),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        HeatKernelMask(2, **arguments)
-
-
 def test_lam_that_training_has_ruined_is_named() -> None:
     mask = HeatKernelMask()
     torch.nn.init.constant_(mask.raw_lam, torch.nan)

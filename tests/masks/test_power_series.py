@@ -194,29 +194,6 @@ def test_coefficients_of_a_kernel_are_exact_in_double_precision(positive: bool) 
     assert copy.deepcopy(mask).float().coefficients.dtype == torch.float32
 
 
-@pytest.mark.parametrize(
-    ('argument', 'settings'),
-    [
-        ('heads', {'heads': 0}),
-        ('order', {'order': -1}),
-        ('parameterization', {'parameterization': 'beta'}),
-        ('normalization', {'normalization': 'unknown'}),
-        ('coefficients', {'order': 2, 'coefficients': torch.ones(2)}),
-        ('coefficients', {'order': 2, 'heads': 2, 'coefficients': torch.ones(3, 3)}),
-        ('coefficients', {'order': 4, 'coefficients': torch.ones(5), 'parameterization': 'f'}),
-        ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, float('nan')])}),
-        ('coefficients', {'order': 2, 'coefficients': torch.tensor([-1.0, 1.0]), 'parameterization': 'f'}),
-        ('coefficients', {'order': 4, 'coefficients': 'cosine:2', 'parameterization': 'f'}),
-        ('coefficients', {'coefficients': 'unknown'}),
-        ('coefficients', {'order': 1, 'coefficients': torch.tensor([1.0, -0.5]), 'positive': True}),
-        ('coefficients', {'order': 2, 'coefficients': torch.tensor([1.0, -1.0]), 'parameterization': 'f', 'positive': True}),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, settings: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        PowerSeriesMask(**settings)
-
-
 # Gradients ------------------------------------------------------------------------------------------------------------
 
 

@@ -39,6 +39,11 @@ def test_series_that_still_grow_warn_with_the_spectral_radius(leaves: int, scale
         PowerSeriesMask(parameterization='f', normalization=None, coefficients=torch.ones(3))(data)
 
 
+def test_a_radius_that_is_hardly_too_large_warns() -> None:
+    with pytest.warns(UserWarning, match=r'spectral radius of \|W\| is 1\.2,'):
+        PowerSeriesMask(order=2, coefficients=torch.ones(3), normalization=None)(undirected_hub(4, 0.6))
+
+
 def test_every_mask_on_a_graph_warns_once() -> None:
     graph, mask = Graph.from_data(undirected_hub(25)), PowerSeriesMask(normalization=None)
     for applied in (mask, PowerSeriesMask(normalization=None)):

@@ -233,20 +233,6 @@ def test_half_precision_and_autocast() -> None:
 
 
 @pytest.mark.parametrize(
-    ('arguments', 'name'),
-    [
-        ({'heads': 0}, 'heads'),
-        ({'max_degree': -1}, 'max_degree'),
-        ({'embedding_dim': 0}, 'embedding_dim'),
-        ({'flow': 'up'}, 'flow'),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        SinDegreeMask(**arguments)
-
-
-@pytest.mark.parametrize(
     'degree', [None, [1] * 6, torch.ones(6), torch.ones(5, dtype=torch.long), torch.tensor([0, 1, 2, 3, 4, -1])]
 )
 def test_bad_degrees_are_named(degree: torch.Tensor | list[int] | None) -> None:

@@ -1,5 +1,4 @@
 import numpy as np
-import pytest
 import torch
 from numpy.typing import NDArray
 from oracles import confidence, standard_scores
@@ -68,15 +67,6 @@ def test_far_positions_keep_their_phase_in_single_precision() -> None:
 def test_projections_are_functions_of_the_seed() -> None:
     assert torch.equal(StochasticRPEMask(seed=3).projection, StochasticRPEMask(seed=3).projection)
     assert not torch.equal(StochasticRPEMask(seed=3).projection, StochasticRPEMask(seed=4).projection)
-
-
-@pytest.mark.parametrize(
-    ('arguments', 'name'),
-    [({'num_sines': 0}, 'num_sines'), ({'num_features': 0}, 'num_features'), ({'gain': float('nan')}, 'gain')],
-)
-def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        StochasticRPEMask(**arguments)
 
 
 def test_reset_draws_the_projection_of_the_seed() -> None:

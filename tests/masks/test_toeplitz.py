@@ -253,28 +253,6 @@ def test_masks_of_equal_dimensions_share_their_state() -> None:
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'name'),
-    [
-        ({'shape_dims': 0}, 'shape_dims'),
-        ({'kind': 'l2'}, 'kind'),
-        ({'beyond': 'wrap'}, 'beyond'),
-        ({'window': -1}, 'window'),
-        ({'window': (1, 2, 3)}, 'window'),
-        ({'window': 3, 'shape_dims': 24}, 'shape_dims'),
-        ({'window': (1, 2), 'kind': 'distance'}, 'window'),
-        ({'initial': 'heat'}, 'initial'),
-        ({'initial': torch.ones(3)}, 'initial'),
-        ({'initial': torch.full((17, 17), torch.nan)}, 'initial'),
-        ({'initial': torch.zeros(17, 17), 'positive': True}, 'initial'),
-        ({'heads': 0}, 'heads'),
-    ],
-)
-def test_bad_arguments_are_named(arguments: dict, name: str) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        ToeplitzMask(**arguments)
-
-
 @pytest.mark.parametrize('data', [Data(num_nodes=4), Graph.from_tensors(ring(4), 4)])
 def test_missing_shape_names_the_transforms(data: Data | Graph) -> None:
     with pytest.raises(ValueError, match=r'^grid_shape: got a graph without it.*AddGridShape or transforms\.ToGridGraph'):

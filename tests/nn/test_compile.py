@@ -3,13 +3,14 @@
 import importlib
 import inspect
 import shutil
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 from unittest import mock
 
 import pytest
 import torch
 from graphs import no_edges, path, ring, undirected
+from grids import by_day
 from torch import Tensor
 from torch._dynamo.testing import CompileCounterWithBackend
 from torch.nn import Module
@@ -142,27 +143,9 @@ IN_PARTS = {
 }
 
 
-#: What differs from the others in its mask alone.
-OF_A_KIND = {
-    *(
-        'linear_favor',
-        'adjacency',
-        'power_series',
-        'causal',
-        'sum',
-        'transposed',
-        'asymmetric_grf',
-        'expander',
-        'sin_degree',
-        'gkat',
-    ),
-    *('toeplitz_transposed', 'tree_distances', 'interlacer', 'vivit'),
-}
-
-
-def daily_and_nightly(names: Iterable[str], nightly: Container[str] = OF_A_KIND) -> list[Any]:
-    """The names as parameters, some of them for the night alone."""
-    return [pytest.param(name, marks=[pytest.mark.nightly] if name in nightly else []) for name in names]
+#: One of each kind. The others differ from one of these in their mask alone, and run at night.
+OF_EACH_KIND = ['linear', 'tree', 'hadamard', 'grf_edges', 'grf_softmax', 'kmip', 'gated_gcn', 'gps']
+OF_EACH_KIND_IN_PARTS = ['heat_kernel', 'toeplitz', 'resampled', 'mgformer', 'vit']
 
 
 def batch(case: Case, sizes: Sequence[int] = (5, 7)) -> tuple[Tensor, Graph]:
@@ -199,7 +182,7 @@ def test_all_layers_and_models_are_here() -> None:
         assert {thing for thing in public if not inspect.isabstract(thing)} <= listed
 
 
-@pytest.mark.parametrize('name', daily_and_nightly(WHOLE))
+@pytest.mark.parametrize('name', by_day(WHOLE, OF_EACH_KIND))
 def test_one_graph_and_equal_to_eager(name: str) -> None:
     case = WHOLE[name]
     layer, (x, graph) = case.make(), batch(case)
@@ -211,10 +194,7 @@ def test_one_graph_and_equal_to_eager(name: str) -> None:
 
 @pytest.mark.parametrize(
     'name',
-    daily_and_nightly(
-        ['linear', 'grf_edges', 'grf_features', 'grf_softmax', 'tree', 'hadamard', 'gps'],
-        nightly=['linear', 'grf_softmax', 'grf_features', 'tree'],
-    ),
+    by_day(['linear', 'grf_edges', 'grf_features', 'grf_softmax', 'tree', 'hadamard', 'gps'], ['grf_edges', 'hadamard', 'gps']),
 )
 def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
     case, counter = WHOLE[name], CompileCounterWithBackend('aot_eager')
@@ -228,7 +208,8 @@ def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    'name', daily_and_nightly(['adjacency', 'grf_features', 'hop', 'heat_kernel', 'kmip', 'resampled'], nightly=['hop'])
+    'name',
+    by_day(['adjacency', 'grf_features', 'hop', 'heat_kernel', 'kmip', 'resampled'], ['adjacency', 'heat_kernel', 'resampled']),
 )
 def test_a_new_graph_breaks_once(name: str) -> None:
     case, counter = (WHOLE | IN_PARTS)[name], CompileCounterWithBackend('aot_eager')
@@ -240,7 +221,7 @@ def test_a_new_graph_breaks_once(name: str) -> None:
     assert counter.frame_count <= 4  # before and after the break, and once more with dynamic sizes
 
 
-@pytest.mark.parametrize('name', daily_and_nightly(IN_PARTS))
+@pytest.mark.parametrize('name', by_day(IN_PARTS, OF_EACH_KIND_IN_PARTS))
 def test_equal_to_eager_in_parts(name: str) -> None:
     case = IN_PARTS[name]
     layer, (x, graph) = case.make().eval(), batch(case)
@@ -253,7 +234,13 @@ def test_equal_to_eager_in_parts(name: str) -> None:
         assert_equal(torch.compile(case.call, backend='aot_eager'), case, layer, x, graph)
 
 
-@pytest.mark.parametrize('name', ['adjacency', 'grf_edges', 'grf_features', 'grf_softmax', 'heat_kernel', 'kmip', 'toeplitz'])
+@pytest.mark.parametrize(
+    'name',
+    by_day(
+        ['adjacency', 'grf_edges', 'grf_features', 'grf_softmax', 'heat_kernel', 'kmip', 'toeplitz'],
+        ['grf_edges', 'heat_kernel', 'kmip'],
+    ),
+)
 def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None:
     case = (WHOLE | IN_PARTS)[name]
     layer, (x, graph) = case.make(), batch(case)

@@ -151,40 +151,6 @@ def test_dropout_of_the_coefficients_in_training_only(name: str) -> None:
 # Errors ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('heads', {'heads': 3}),
-        ('heads', {'out_channels': 7}),
-        ('out_channels', {'channels': -1}),
-        ('mask', {'mask': GRFMask(4)}),
-        ('mask', {'mask': None}),
-        ('dropout', {'dropout': 1.5}),
-        ('attention_dropout', {'attention_dropout': 1.5}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        MaskedSoftmaxAttention(**{'channels': CHANNELS, 'heads': HEADS, 'mask': AdjacencyMask()} | arguments)
-
-
-@pytest.mark.parametrize('layer', [GRFSoftmaxAttention, AsymmetricGRFAttention])
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('heads', {'heads': 3}),
-        ('num_walks', {'num_walks': 0}),
-        ('p_halt', {'p_halt': 1.0}),
-        ('modulation', {'modulation': torch.ones(3)}),
-        ('normalization', {'normalization': 'unknown'}),
-        ('dropout', {'dropout': 1.5}),
-    ],
-)
-def test_bad_arguments_of_walks_are_named(layer: type[ExplicitAttention], name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        layer(CHANNELS, **{'heads': HEADS} | arguments)
-
-
 @pytest.mark.parametrize('looked_at', [False, True])
 @pytest.mark.parametrize('name', ['grf_softmax', 'asymmetric'])
 def test_too_many_entries_are_refused(name: str, looked_at: bool, monkeypatch: pytest.MonkeyPatch) -> None:

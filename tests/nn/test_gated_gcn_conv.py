@@ -140,14 +140,6 @@ def test_gps_layer_with_the_attention_of_pyg(attn_type: str) -> None:
     torch.testing.assert_close(edge, layer.conv(x, edge_index, edge_attr)[1])
 
 
-@pytest.mark.parametrize(
-    ('argument', 'arguments'), [('channels', {'channels': 0}), ('dropout', {'channels': 2, 'dropout': 1.5})]
-)
-def test_bad_arguments_are_named(argument: str, arguments: dict[str, float]) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        GatedGCNConv(**arguments)
-
-
 def test_node_features_must_fit() -> None:
     x, edge_index, edge_attr = inputs()
     with pytest.raises(ValueError, match=r'^x: got shape .*; accepted: \[N, 4\]'):

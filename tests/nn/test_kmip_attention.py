@@ -368,29 +368,6 @@ def test_copies_and_states() -> None:
     assert 'k=3' in repr(layer)
 
 
-@pytest.mark.parametrize(
-    ('settings', 'message'),
-    [
-        ({'k': 0}, 'k: got 0'),
-        ({'k_steps': 0}, 'k_steps: got 0'),
-        ({'kq_dim': 0}, 'kq_dim: got 0'),
-        ({'val_dim': 3, 'head_agg': 'none'}, 'val_dim: got 3'),
-        ({'head_agg': 'sum'}, "head_agg: got 'sum'"),
-        ({'backend': 'magic'}, "backend: got 'magic'"),
-        ({'similarity': 'l1'}, "similarity: got 'l1'"),
-        ({'extra_edges': 'some'}, "extra_edges: got 'some'"),
-        ({'expander_degree': 3}, 'expander_degree: got 3'),
-        ({'random_fraction': -0.1}, 'random_fraction: got -0.1'),
-        ({'diversity': math.nan}, 'diversity: got nan'),
-        ({'attention_dropout': 1.5}, 'attention_dropout: got 1.5'),
-        ({'heads': 3}, 'heads: got 3'),
-    ],
-)
-def test_bad_arguments(settings: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        KMIPAttention(CHANNELS, **{'heads': 2} | settings)
-
-
 @pytest.mark.parametrize('value', [math.nan, math.inf])
 def test_input_that_is_not_finite(value: float) -> None:
     layer, x = layer_with(), features(Data(num_nodes=9))

@@ -231,27 +231,6 @@ def test_inside_sequential() -> None:
 
 
 @pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('heads', {'heads': 3}),
-        ('heads', {'out_channels': 7}),
-        ('channels', {'channels': -2, 'out_channels': 4}),
-        ('out_channels', {'out_channels': 0}),
-        ('mask', {'mask': 'GRF'}),
-        ('out_channels', {'channels': -1}),
-        ('mask', {'mask': GRFMask(4)}),
-        ('feature_map', {'feature_map': 'unknown'}),
-        ('feature_map', {'feature_map': FavorFeatures(3)}),
-        ('dropout', {'dropout': 1.5}),
-        ('route', {'route': 'unknown'}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        MaskedLinearAttention(**{'channels': CHANNELS, 'heads': HEADS} | arguments)
-
-
-@pytest.mark.parametrize(
     ('name', 'inputs'),
     [
         ('x', {'x': torch.ones(5, CHANNELS), 'graph': Graph.from_data(small_graph())}),

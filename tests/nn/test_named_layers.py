@@ -15,15 +15,6 @@ LAYERS = {
     'sin_degree': (nn.SinDegreeAttention, masks.SinDegreeMask, {'max_degree': 3, 'flow': 'target_to_source'}),
     'toeplitz': (nn.ToeplitzAttention, masks.ToeplitzMask, {'shape_dims': 1, 'window': 2, 'kind': 'distance'}),
 }
-BAD = {
-    'grf': {'num_walks': -1, 'p_halt': 1.0, 'max_walk_length': -1, 'modulation': torch.ones(2), 'sampler': 'unknown',
-            'normalization': 'unknown', 'resample': 'unknown'},
-    'hop': {'max_hops': -1},
-    'rwgnk': {'num_walks': 0, 'lam': -1.0, 'alpha': -1.0},
-    'sin_degree': {'flow': 'up'},
-    'toeplitz': {'kind': 'up', 'shape_dims': 0},
-}  # fmt: skip
-OF_ALL = {'heads': 3, 'feature_map': 'unknown', 'dropout': 2.0, 'route': 'unknown'}
 
 
 @pytest.mark.parametrize('name', LAYERS)
@@ -36,10 +27,3 @@ def test_layer_is_linear_attention_under_its_mask(name: str) -> None:
     assert torch.equal(out, expected(x, data.edge_index))
     out.square().sum().backward()
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in actual.parameters())
-
-
-@pytest.mark.parametrize('name', BAD)
-def test_bad_arguments_are_named(name: str) -> None:
-    for argument, value in {**OF_ALL, **BAD[name]}.items():
-        with pytest.raises(ValueError, match=f'^{argument}: got'):
-            LAYERS[name][0](8, **{argument: value})

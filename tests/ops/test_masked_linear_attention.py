@@ -155,8 +155,7 @@ CASES = [
 ]
 
 
-@pytest.mark.parametrize('batched', [False, True], ids=['one_graph', 'batch'])
-@pytest.mark.parametrize(('name', 'route'), CASES)
+@pytest.mark.parametrize(('batched', 'name', 'route'), covering([False, True], [pytest.param(*case) for case in CASES]))
 def test_gradients_of_inputs_and_mask_parameters(name: str, route: str, batched: bool) -> None:
     data = Batch.from_data_list([uneven_graphs()[1], small_graph_with_weights()]) if batched else small_digraph()
     mask = MASKS[name](data).double()

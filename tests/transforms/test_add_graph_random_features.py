@@ -304,21 +304,6 @@ def test_a_second_ensemble_that_is_not_wanted_is_left() -> None:
     assert torch.equal(bind(stored), bind(small_graph()))
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('num_walks', {'num_walks': -1}),
-        ('p_halt', {'p_halt': 1.5}),
-        ('max_walk_length', {'max_walk_length': -2}),
-        ('sampler', {'sampler': 'unknown'}),
-        ('normalization', {'normalization': 'unknown'}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        AddGraphRandomFeatures(**arguments)
-
-
 def test_representation_tells_the_settings() -> None:
     text = repr(AddGraphRandomFeatures(num_walks=7, seed=3))
     assert 'num_walks=7' in text

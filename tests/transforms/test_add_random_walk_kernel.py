@@ -11,8 +11,7 @@ from torch_geometric.transforms import AddSelfLoops, Compose, ToUndirected
 
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
-from pyg_topomask.transforms import AddGraphRandomFeatures
-from pyg_topomask.transforms.add_random_walk_kernel import AddRandomWalkKernel
+from pyg_topomask.transforms import AddGraphRandomFeatures, AddRandomWalkKernel
 from pyg_topomask.walks import FixedLength, PoissonLength
 
 

@@ -206,23 +206,6 @@ def test_batches_of_encoded_graphs() -> None:
         transform(batch)
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('rank', {'rank': 0}),
-        ('rank', {'rank': -3}),
-        ('rank', {'rank': 2.5}),
-        ('num_users', {'num_users': 2.5}),
-        ('num_users', {'num_users': -1}),
-        ('num_iterations', {'num_iterations': -1}),
-        ('normalization', {'normalization': 'both'}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        AddSVDEncoding(**arguments)
-
-
 @pytest.mark.parametrize('num_users', [1.9, '4', torch.tensor([4, 4]), torch.tensor(4.0)])
 def test_users_that_are_no_number_are_named(num_users: object) -> None:
     data = bipartite()

@@ -10,30 +10,6 @@ from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('num_walks', {'num_walks': 0}),
-        ('num_walks', {'num_walks': 3, 'sampler': 'antithetic'}),
-        ('num_walks', {'num_walks': 5, 'sampler': 'repelling_antithetic'}),
-        ('num_walks', {'num_walks': 5, 'sampler': 'coupled'}),
-        ('p_halt', {'p_halt': 1.0}),
-        ('p_halt', {'p_halt': float('nan')}),
-        ('max_walk_length', {'max_walk_length': -1}),
-        ('sampler', {'sampler': 'unknown'}),
-        ('transition', {'transition': 'unknown'}),
-        ('transition', {'transition': 'weight', 'sampler': 'repelling'}),
-        ('normalization', {'normalization': 'unknown'}),
-        ('walk_length', {'walk_length': 'unknown'}),
-        ('max_walk_length', {'walk_length': 'fixed:3'}),
-        ('max_walk_length', {'walk_length': 'survival:1,0.7,0.3,0.1'}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        WalkSettings(**{'num_walks': 2, 'p_halt': 0.5, 'max_walk_length': 2, **arguments})
-
-
 def test_unknown_sampler_lists_the_known_ones() -> None:
     with pytest.raises(ValueError) as error:
         WalkSettings(1, 0.5, 2, sampler='unknown')

@@ -7,7 +7,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.tree import TreeMask, repeated_edges
+from pyg_topomask.graphs.tree_state import repeated_edges
+from pyg_topomask.masks.tree import TreeMask
 
 
 def edge_stretch(graph: Graph | Data) -> Tensor:

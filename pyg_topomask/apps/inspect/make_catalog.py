@@ -1,6 +1,6 @@
 r"""The catalog of names with one-line descriptions from docstrings.
 
-``python -m pyg_topomask.apps.inspect.make_catalog`` writes it to a file.
+``python -m pyg_topomask.apps.inspect.make_catalog`` writes it to the file that ``python -m pyg_topomask list`` reads.
 """
 
 from __future__ import annotations
@@ -8,8 +8,7 @@ from __future__ import annotations
 import inspect
 import json
 import re
-from collections.abc import Mapping
-from pathlib import Path
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import pyg_topomask.apps.datasets
@@ -27,11 +26,7 @@ from pyg_topomask.walks.samplers import SAMPLERS
 
 
 def first_sentence(thing: Any) -> str:
-    r"""Returns the first sentence of a docstring, without markup and without the reference to a paper.
-
-    Args:
-        thing (Any): A class or function.
-    """
+    r"""Returns the first sentence of a docstring, without markup and without the reference to a paper."""
     text = ' '.join((thing.__doc__ or '').split())
     for pattern, replacement in _MARKUP:
         text = re.sub(pattern, replacement, text)
@@ -60,12 +55,14 @@ def _sentences(things: Mapping[str, Any]) -> dict[str, str]:
     return {name: first_sentence(thing) for name, thing in things.items()}
 
 
-def _public(module: Any, without: Mapping[str, Any] | None = None) -> dict[str, Any]:
-    r"""Returns the classes of a module that can be instantiated, without aliases."""
-    known = [] if without is None else list(without.values())
+def _public(module: Any, without: Collection[Any] = ()) -> dict[str, Any]:
+    r"""Returns the classes of a module that can be instantiated, except for some."""
     things = {name: getattr(module, name) for name in module.__all__}
-    classes = {name: thing for name, thing in things.items() if inspect.isclass(thing) and not inspect.isabstract(thing)}
-    return {name: kind for name, kind in classes.items() if kind not in known}
+    return {
+        name: thing
+        for name, thing in things.items()
+        if inspect.isclass(thing) and not inspect.isabstract(thing) and thing not in without
+    }
 
 
 def catalog() -> Sections:
@@ -75,7 +72,7 @@ def catalog() -> Sections:
         'attentions': {**_sentences(ATTENTIONS), **{name: line for name, (_, line) in ATTN_TYPES.items()}},
         'local layers': {'None': 'No local layer: the layer is its attention alone.', **_sentences(convs)},
         'masks': _sentences(MASKS),
-        'masks in Python': _sentences(_public(pyg_topomask.masks, MASKS)),
+        'masks in Python': _sentences(_public(pyg_topomask.masks, MASKS.values())),
         'transforms': _sentences(_public(pyg_topomask.transforms)),
         'feature maps': _sentences(FEATURE_MAPS),
         'samplers': _sentences(SAMPLERS),
@@ -85,14 +82,5 @@ def catalog() -> Sections:
     }
 
 
-def write(path: Path = FILE) -> None:
-    r"""Writes the catalog to the file that ``python -m pyg_topomask list`` reads.
-
-    Args:
-        path (Path): The file. (default: that of the package)
-    """
-    path.write_text(json.dumps(catalog(), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')
-
-
 if __name__ == '__main__':
-    write()
+    FILE.write_text(json.dumps(catalog(), indent=1, ensure_ascii=False) + '\n', encoding='utf-8')

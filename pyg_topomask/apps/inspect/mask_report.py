@@ -99,17 +99,13 @@ def inspect(
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        graphs (int, optional): The number of graphs. (default: :obj:`8`)
+        graphs (int, optional): The number of graphs, each a row of the table. (default: :obj:`8`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
         num_rows (int, optional): The rows of each mask that are looked at. (default: :obj:`64`)
         html (str or Path, optional): The file of the page. (default: :obj:`None`, no page)
 
-    Returns:
-        One dictionary for each graph, the columns of the table.
-
     Raises:
-        ValueError: If the attention has no mask, walks that a transform would store do not fit it, :obj:`graphs` is below 1, or
-            the folder of :obj:`html` does not exist.
+        ValueError: If the attention has no mask, or walks that a transform would store do not fit it.
         ImportError: If a page is wanted and Plotly is not installed.
     """
     check_whole(1, graphs=graphs, num_rows=num_rows)
@@ -216,7 +212,7 @@ def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], dat
 
 def _first_graphs(count: int) -> list[Data]:
     dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
-    # The indices of the splits belong to the dataset and not to a graph. They would break the slicing into graphs.
+    # The indices of the splits belong to the data set, and would break its slicing into graphs.
     take(dataset, SPLIT_KEYS)
     return [dataset[index] for index in range(min(count, len(dataset)))]
 
@@ -238,7 +234,7 @@ def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> Ta
         'edges': graph.num_edges,
         'walks': settings.num_walks,
         'features per row': mean_or_zero(entries.features),
-        'most': int(entries.features.max()) if entries.features.numel() > 0 else 0,
+        'most': largest_or_zero(entries.features),
         'bound': at_most,
         'mask entries per row': mean_or_zero(entries.mask),
         'error': float(error.relative),
@@ -263,7 +259,7 @@ def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableR
         'nodes': graph.num_nodes,
         'edges': graph.num_edges,
         'entries per row': mean_or_zero(counts),
-        'most': int(counts.max()) if counts.numel() > 0 else 0,
+        'most': largest_or_zero(counts),
         'smallest entry': float(rows.min()) if rows.numel() > 0 else None,
         'largest entry': float(rows.max()) if rows.numel() > 0 else None,
         **{f'{hops} hop{"s" * (hops != 1)}': share for hops, share in enumerate(shares[:-1])},
@@ -288,6 +284,11 @@ def _some_nodes(graph: Graph, num_rows: int) -> Tensor:
 def mean_or_zero(count: Tensor) -> float:
     r"""Returns the mean of numbers, or 0 if there are none."""
     return float(count.double().mean()) if count.numel() > 0 else 0.0
+
+
+def largest_or_zero(count: Tensor) -> int:
+    r"""Returns the largest of whole numbers, or 0 if there are none."""
+    return int(count.max()) if count.numel() > 0 else 0
 
 
 def _draw(mask: Mask, graph: Graph, num_rows: int, path: Path) -> None:

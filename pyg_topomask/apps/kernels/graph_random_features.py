@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassNamePrefixFeaturesOutMixin, Transfo
 from sklearn.utils import Tags, check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 from torch_geometric.data import Data
+from torch_geometric.utils import from_scipy_sparse_matrix, to_scipy_sparse_matrix
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
@@ -76,23 +77,13 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         self.random_state = random_state
 
     def fit(self, X: Data | Any, y: Any = None) -> GraphRandomFeatures:
-        r"""Checks the arguments and the adjacency matrix. There is nothing to learn.
-
-        Args:
-            X (torch_geometric.data.Data, scipy.sparse.csr_array or numpy.ndarray): The graph.
-            y: Ignored.
-        """
+        r"""Checks the arguments and the adjacency matrix :obj:`X`. There is nothing to learn."""
         self._settings()
         self._n_features_out = self._graph(X, reset=True).num_nodes
         return self
 
     def transform(self, X: Data | Any) -> csr_matrix:
-        r"""Samples walks, and returns the features of the nodes.
-
-        Args:
-            X (torch_geometric.data.Data, scipy.sparse.csr_array or numpy.ndarray): The graph, with as many nodes as in
-                :meth:`fit`.
-        """
+        r"""Samples walks on a graph with as many nodes as in :meth:`fit`, and returns the features of the nodes."""
         check_is_fitted(self)
         settings, f = self._settings()
         graph, given = self._graph(X, reset=False), self.random_state
@@ -111,8 +102,7 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
     def _graph(self, X: Data | Any, reset: bool) -> Graph:
         if isinstance(X, Data):
             graph = Graph.from_data(X)
-            (row, col), size = graph.row_and_col(), graph.num_nodes
-            X = csr_array((graph.weight.detach().double().numpy(), (row.numpy(), col.numpy())), shape=(size, size))
+            X = to_scipy_sparse_matrix(graph.edge_index.flip(0).long(), graph.weight.detach().double(), graph.num_nodes)
         matrix = csr_array(validate_data(self, X, accept_sparse='csr', dtype=np.float64, reset=reset))
         if matrix.shape[0] != matrix.shape[1]:
             remedy = 'transform the whole graph before its nodes are split, as in cross-validation'
@@ -121,9 +111,8 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if gap.nnz > 0 and gap.max() > 1e-8 * abs(matrix).max():
             raise ArgumentError('X', 'an asymmetric adjacency matrix', 'symmetric ones', 'ToUndirected() of PyG makes data so')
         matrix.eliminate_zeros()
-        entries = matrix.tocoo()
-        edge_index = torch.from_numpy(np.stack([entries.col, entries.row])).long()
-        return Graph(edge_index, matrix.shape[0], torch.from_numpy(entries.data))
+        edge_index, edge_weight = from_scipy_sparse_matrix(matrix)
+        return Graph(edge_index.flip(0), matrix.shape[0], edge_weight)
 
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()

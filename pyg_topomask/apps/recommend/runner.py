@@ -55,16 +55,9 @@ def load_dataset(options: Any) -> InteractionDataset:
 class Training:
     r"""The training of one model with one seed. It can stop after any epoch and resume.
 
-    Args:
-        config (CfgNode): The options, see :func:`~pyg_topomask.apps.recommend.options.default_config`.
-        dataset (InteractionDataset): The data set.
-        run_dir (Path): The folder to write to.
-        build (callable, optional): Creates the :class:`~pyg_topomask.apps.recommend.Recommender` from the data set and the
-            group :obj:`recommend` of the options. The option :obj:`model` names the group of :obj:`lr` and :obj:`weight_decay`.
-            (default: :func:`~pyg_topomask.apps.recommend.recommender.build_recommender`)
-
-    Raises:
-        ValueError: If an option is out of its range.
+    It takes the options, see :func:`~pyg_topomask.apps.recommend.options.default_config`, the data set, the folder to write to,
+    and the function that creates the :class:`~pyg_topomask.apps.recommend.Recommender` from the data set and the group
+    :obj:`recommend` of the options. The option :obj:`model` names the group of :obj:`lr` and :obj:`weight_decay`.
     """
 
     def __init__(

@@ -81,19 +81,9 @@ def serve(
     embeddings: str | Path | None = None,
     data_dir: str | Path | None = None,
 ) -> None:
-    r"""Prints or writes the top items of users as CSV, and exports embeddings.
-
-    Args:
-        run_dir (str or Path): The folder of the run.
-        user_ids (list, optional): The original ids of the users. (default: :obj:`()`)
-        k (int, optional): The number of items. (default: :obj:`None`, the option :obj:`recommend.k` of the run)
-        out (str or Path, optional): The CSV file, instead of the standard output. (default: :obj:`None`)
-        embeddings (str or Path, optional): The file for the embeddings, a NumPy archive of :obj:`users`, :obj:`items`,
-            :obj:`user_ids` and :obj:`item_ids`, which ends in :obj:`.npz`. (default: :obj:`None`)
-        data_dir (str or Path, optional): As in :func:`load_run`. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If there is nothing to do, or an argument is out of its range. In this case, nothing is written.
+    r"""Prints the top items of users as CSV, or writes them to the file :obj:`out`, and exports the embeddings to a file, a
+    NumPy archive. The number of items :obj:`k` is by default the option :obj:`recommend.k` of the run. Raises a
+    :class:`ValueError` if there is nothing to do, or an argument is out of its range. In this case, nothing is written.
     """
     if not user_ids and embeddings is None:
         raise ArgumentError('user, embeddings', 'neither', 'users to recommend to, a file for embeddings, or both')

@@ -10,13 +10,12 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.imports import pl
 from torch_geometric.graphgym.logger import infer_task
 from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
-from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import option
 from pyg_topomask.utils.files import first_line
@@ -28,25 +27,14 @@ ENCODERS = {'dataset.node_encoder_name': 'dataset.node_encoder', 'dataset.edge_e
 
 
 def try_first_step(network: torch.nn.Module, loaders: Sequence[Any], device: torch.device) -> None:
-    r"""Computes the loss of the first batch of each split in evaluation mode, without changing random number generators.
-
-    Args:
-        network (torch.nn.Module): The network, which is moved to the device.
-        loaders (sequence of torch.utils.data.DataLoader): The loaders of the splits.
-        device (torch.device): The device.
-
-    Raises:
-        ValueError: If this fails for any reason except lack of memory.
+    r"""Moves a network to a device and computes the loss of the first batch of each split in evaluation mode, without changing
+    random number generators. Raises a :class:`ValueError` if this fails for any reason except lack of memory.
     """
-    state = rng_state()
-    try:
-        network.to(device).eval()
-        with torch.no_grad():
-            for split, loader in zip(SPLITS, loaders, strict=False):
-                _step(network, loader, split, device)
-    finally:
-        network.train()
-        set_rng_state(state)
+    network.to(device).eval()
+    with pl.utilities.seed.isolate_rng(), torch.no_grad():
+        for split, loader in zip(SPLITS, loaders, strict=False):
+            _step(network, loader, split, device)
+    network.train()
 
 
 def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.device) -> None:
@@ -54,32 +42,32 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
         # Not by iterating over the loader, which would start its workers and draw from its generator.
         batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
         batch.split = split
-        if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch and len(loader.dataset) == 1:
+        one_graph = len(loader.dataset) == 1
+        if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch and one_graph:
             accepted = 'node, because inductive_node trains on all nodes of a graph'
             raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted)
         pred, true = network(batch)
-        _check_mask(loader, batch, split)
+        mask = f'{split}_mask'
+        # Samplers of GraphSAINT are their own data set. Another shard of a graph may have the nodes.
+        whole = one_graph and loader.dataset is not loader and cfg.topomask.shard == 'batch'
+        if whole and mask in batch and not bool(batch[mask].any()):
+            raise ArgumentError(mask, 'no node', 'masks that select at least one')
         compute_loss(pred, true)
         _check_labels(true, split)
     except (torch.OutOfMemoryError, ArgumentError):
         raise
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if str(error).startswith('Loss function'):
-            raise ArgumentError(
-                'model.loss_fun',
-                repr(cfg.model.loss_fun),
-                'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym',
-            ) from error
+            accepted = 'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym'
+            raise ArgumentError('model.loss_fun', repr(cfg.model.loss_fun), accepted) from error
         suspects = [*SUSPECTS, *(name for name, enabled in ENCODERS.items() if option(enabled))]
-        raise ArgumentError(
-            ', '.join(suspects),
-            f'{", ".join(repr(option(path)) for path in suspects)}, with which the first {split} batch ends in '
-            f'{type(error).__name__}: {first_line(error)}{_place(error)}',
-            'what fits the data set',
-            'for labels of nodes in several graphs: dataset.task graph gnn.head inductive_node'
-            if cfg.dataset.task == 'node' and len(loader.dataset) > 1 and loader.dataset is not loader
-            else '',
-        ) from error
+        values = ', '.join(repr(option(path)) for path in suspects)
+        end = f'{type(error).__name__}: {first_line(error)}{_place(error)}'
+        given = f'{values}, with which the first {split} batch ends in {end}'
+        several_graphs = len(loader.dataset) > 1 and loader.dataset is not loader
+        remedy = 'for labels of nodes in several graphs: dataset.task graph gnn.head inductive_node'
+        remedy = remedy if cfg.dataset.task == 'node' and several_graphs else ''
+        raise ArgumentError(', '.join(suspects), given, 'what fits the data set', remedy) from error
 
 
 def _place(error: BaseException) -> str:
@@ -95,28 +83,16 @@ def _place(error: BaseException) -> str:
     return f' ({frames[-1].filename}, line {frames[-1].lineno}, in {frames[-1].name})' if frames else ''
 
 
-def _check_mask(loader: Any, batch: Data, split: str) -> None:
-    name = f'{split}_mask'
-    # Samplers of GraphSAINT are their own data set. Another shard of a graph may have the nodes.
-    whole = len(loader.dataset) == 1 and loader.dataset is not loader and cfg.topomask.shard == 'batch'
-    if whole and name in batch and not bool(batch[name].any()):
-        raise ArgumentError(name, 'no node', 'masks that select at least one')
-
-
 def _check_labels(true: Tensor, split: str) -> None:
     # The loss accepts these labels, but the metrics would fail after the first epoch.
     task, several = infer_task(), true.dim() > 1 and true.size(1) > 1
     if task == 'regression' and not cfg.custom_metrics and not bool(true.isfinite().all()):
         raise ArgumentError('y', f'NaN or infinite numbers in the {split} split', 'finite numbers for regression')
     if task in ('classification_multi', 'classification_binary') and several and not cfg.custom_metrics:
-        raise ArgumentError(
-            'dataset.task_type',
-            f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(true.shape)}',
-            'one label for each sample, and for several labels custom_metrics',
-        )
-    if task == 'classification_binary' and bool(((true != 0) & (true != 1) & (true == true)).any()):
-        raise ArgumentError(
-            'dataset.task_type',
-            f'{cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}',
-            'the labels 0 and 1, and for more of them classification_multi',
-        )
+        given = f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(true.shape)}'
+        accepted = 'one label for each sample, and for several labels custom_metrics'
+        raise ArgumentError('dataset.task_type', given, accepted)
+    if task == 'classification_binary' and bool(((true != 0) & (true != 1) & ~true.isnan()).any()):
+        given = f'{cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}'
+        accepted = 'the labels 0 and 1, and for more of them classification_multi'
+        raise ArgumentError('dataset.task_type', given, accepted)

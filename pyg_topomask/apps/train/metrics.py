@@ -39,10 +39,8 @@ def _automatic() -> str:
 
 
 def check_metric_best() -> None:
-    r"""Raises an error unless :obj:`cfg.metric_best` is a metric of the data with the sizes in :obj:`cfg.share`.
-
-    Raises:
-        ValueError: If it is not, or if :obj:`auto` selects a metric that :obj:`cfg.custom_metrics` lacks.
+    r"""Raises an error unless :obj:`cfg.metric_best`, or what :obj:`auto` selects, is a metric of the data with the sizes in
+    :obj:`cfg.share`.
     """
     metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
     known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
@@ -50,20 +48,12 @@ def check_metric_best() -> None:
 
 
 def higher_is_better(metric: str) -> bool:
-    r"""Returns whether larger values of a metric are better.
-
-    Args:
-        metric (str): Its name.
-    """
+    r"""Returns whether larger values of a metric are better."""
     return metric not in LOWER_IS_BETTER and cfg.metric_agg != 'argmin'
 
 
 class EpochMeter:
-    r"""Collects the predictions of all processes in one epoch on one split, and computes metrics with GraphGym's logger.
-
-    Args:
-        split (str): :obj:`"train"`, :obj:`"val"` or :obj:`"test"`.
-    """
+    r"""Collects the predictions of all processes in one epoch on one split, and computes metrics with GraphGym's logger."""
 
     def __init__(self, split: str) -> None:
         try:
@@ -74,25 +64,14 @@ class EpochMeter:
         self._batches: list[dict[str, Any]] = []
 
     def update(self, true: Tensor, pred: Tensor, loss: float, lr: float, seconds: float) -> None:
-        r"""Adds a batch.
-
-        Args:
-            true (torch.Tensor): The labels.
-            pred (torch.Tensor): The prediction scores.
-            loss (float): The mean loss.
-            lr (float): The learning rate.
-            seconds (float): The time of the batch.
-        """
+        r"""Adds the labels, the prediction scores, the mean loss, the learning rate and the time of a batch."""
         scores = {'true': true.detach().cpu(), 'pred': pred.detach().cpu()}
         self._batches.append({**scores, 'loss': loss, 'lr': lr, 'time_used': seconds})
 
     def finish(self, epoch: int | None = None) -> Row:
-        r"""Returns the metrics of the collected predictions and clears them; empty without predictions. All processes must call
-        this.
-
-        Args:
-            epoch (int, optional): If given, the metrics are also written to GraphGym's :obj:`stats.json` and, with
-                :obj:`cfg.tensorboard_each_run`, to TensorBoard, under this epoch. (default: :obj:`None`)
+        r"""Returns the metrics of the collected predictions and clears them; empty without predictions. If an epoch is given,
+        they are also written to GraphGym's :obj:`stats.json` and, with :obj:`cfg.tensorboard_each_run`, to TensorBoard. All
+        processes must call this.
         """
         batches = [batch for batches in gather(self._batches) for batch in batches]
         self._batches = []
@@ -128,12 +107,8 @@ class EpochMeter:
 
 
 def truncate_stats(path: Path, epochs: int) -> None:
-    r"""Removes lines from GraphGym's :obj:`stats.json` that a killed process wrote after the last checkpoint, and incomplete
-    lines.
-
-    Args:
-        path (Path): The file, which may be absent.
-        epochs (int): The number of epochs to keep.
+    r"""Removes lines from GraphGym's :obj:`stats.json` that a killed process wrote after the last checkpoint, which has the
+    given number of epochs, and incomplete lines. The file may be absent.
     """
     if not path.exists():
         return

@@ -20,6 +20,7 @@ from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.checkpoint import set_rng_state
 from pyg_topomask.apps.runs.devices import gather, num_processes, rank
+from pyg_topomask.apps.runs.progress import EpochBar
 from pyg_topomask.apps.runs.run import Row, Run
 from pyg_topomask.apps.train.metrics import EpochMeter
 from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
@@ -53,12 +54,7 @@ class RunModule(GraphGymModule):
         cfg.params = params_count(self.model)
 
     def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
-        r"""Sets the run that records the epochs.
-
-        Args:
-            run (Run): The run, which is open.
-            checkpoint (dict, optional): The checkpoint to continue from. (default: :obj:`None`)
-        """
+        r"""Sets the run that records the epochs, which is open, and the checkpoint to continue from."""
         self.run = run
         self.meters = {split: EpochMeter(split) for split in SPLITS[: cfg.share.num_splits]}
         self._checkpoint = checkpoint
@@ -81,6 +77,8 @@ class RunModule(GraphGymModule):
         elif rank() > 0:
             # All processes create equal models. From here on, dropout and walks differ between processes.
             seed_everything(int(np.random.default_rng([cfg.seed, self.current_epoch, rank()]).integers(2**32)))
+        epochs, batches, finished = cfg.optim.max_epoch, self.trainer.num_training_batches, self.current_epoch
+        self.bar = EpochBar('train', epochs, batches, finished, disable=not cfg.topomask.progress)
         if checkpoint is None:
             self.save()  # so that a run can resume during the first epoch too
         else:
@@ -153,11 +151,7 @@ class RunModule(GraphGymModule):
         self._step(batch, SPLITS[1 + dataloader_idx])
 
     def finish_meters(self, epoch: int | None = None) -> Row:
-        r"""Returns the metrics of all splits since the last call.
-
-        Args:
-            epoch (int, optional): If given, log the metrics under this epoch. (default: :obj:`None`)
-        """
+        r"""Returns the metrics of all splits since the last call, and logs them if an epoch is given."""
         return {key: value for meter in self.meters.values() for key, value in meter.finish(epoch).items()}
 
     def on_train_epoch_end(self) -> None:
@@ -166,11 +160,19 @@ class RunModule(GraphGymModule):
         if 'train_loss' not in metrics:
             warn('train_mask: no batch of an epoch has a training label, so this epoch trains nothing')
         self.run.history.append({'epoch': self.current_epoch, 'lr': lr, 'seconds': seconds, **metrics})
+        self.bar.show(self.run.history[-1], 'train_loss', self.run.metric)
         if not isinstance(self.scheduler, ReduceLROnPlateau):
             self.scheduler.step()
         else:  # every epoch, with the last validation, as in GraphGPS
             self.scheduler.step(next(row['val_loss'] for row in reversed(self.run.history) if 'val_loss' in row))
         self.save()
+
+    def on_train_batch_end(self, *args: Any) -> None:
+        self.bar.update()
+
+    def teardown(self, stage: str) -> None:
+        if stage == 'fit' and hasattr(self, 'bar'):
+            self.bar.close()
 
     def on_fit_end(self) -> None:
         for meter in self.meters.values():

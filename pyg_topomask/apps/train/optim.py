@@ -37,11 +37,8 @@ def with_warmup(optimizer: Optimizer, warmup: int, epochs: int, decay: Callable[
     r"""Creates a schedule with a linear warmup to the base rate, followed by a decay to zero after the last epoch. Unlike PyG's
     schedules, which are stepped once per batch, it has no epoch with rate zero.
 
-    Args:
-        optimizer (torch.optim.Optimizer): The optimizer.
-        warmup (int): The number of warmup epochs :math:`w`: epoch :math:`t < w` has the factor :math:`(t + 1) / w`.
-        epochs (int): The number of epochs.
-        decay (callable): The factor as a function of the progress after the warmup, from 0 to 1.
+    Of :math:`w` warmup epochs, epoch :math:`t` has the factor :math:`(t + 1) / w`. Then :obj:`decay` is the factor as a
+    function of the progress, from 0 to 1.
     """
 
     def factor(epoch: int) -> float:
@@ -72,20 +69,12 @@ SCHEDULERS: dict[str, Callable[..., LRScheduler]] = {
 
 
 def create_optimizer(params: Iterable[Parameter]) -> Optimizer:
-    r"""Creates the optimizer :obj:`cfg.optim.optimizer`.
-
-    Args:
-        params (iterable): The parameters to optimize.
-    """
+    r"""Creates the optimizer :obj:`cfg.optim.optimizer`."""
     create = lookup('optim.optimizer', cfg.optim.optimizer, register.optimizer_dict, OPTIMIZERS)
     return from_config(create)([p for p in params if p.requires_grad], cfg=cfg.optim)
 
 
 def create_scheduler(optimizer: Optimizer) -> Any:
-    r"""Creates the schedule :obj:`cfg.optim.scheduler`. Step it once per epoch.
-
-    Args:
-        optimizer (torch.optim.Optimizer): The optimizer.
-    """
+    r"""Creates the schedule :obj:`cfg.optim.scheduler`. Step it once per epoch."""
     create = lookup('optim.scheduler', cfg.optim.scheduler, register.scheduler_dict, SCHEDULERS)
     return from_config(create)(optimizer, cfg=cfg.optim)

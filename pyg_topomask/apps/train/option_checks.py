@@ -23,34 +23,15 @@ from pyg_topomask.graphgym.names.networks import split_layer_type
 from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole, is_whole
 
 FLOAT = torch.finfo(torch.float32).max
-#: The smallest numbers that options accept.
-MINIMA = {
-    'gnn.dim_inner': 1,
-    'gt.dim_hidden': 1,
-    'gt.layers': 1,
-    'gt.n_heads': 1,
-    'num_threads': 1,
-    'num_workers': 0,
-    'optim.batch_accumulation': 1,
-    'optim.max_epoch': 1,
-    'optim.num_warmup_epochs': 0,
-    'optim.schedule_patience': 0,
-    'seed': 0,
-    'topomask.redraw_period': 0,
-    'train.batch_size': 1,
-    'train.eval_period': 1,
-}
-#: The largest numbers that options accept, if not those of int32: larger ones need absurd memory.
-MAXIMA = {
-    'gnn.dim_inner': MAX_SIZE,
-    'gnn.layers_mp': MAX_SIZE,
-    'gt.dim_hidden': MAX_SIZE,
-    'gt.layers': MAX_SIZE,
-    'gt.n_heads': MAX_SIZE,
-    'num_threads': MAX_SIZE,
-    'num_workers': MAX_SIZE,
-    'share.num_splits': MAX_SIZE,
-    'topomask.num_workers': MAX_SIZE,
+#: The smallest and the largest number that options accept, if not those of int32. Larger sizes need absurd memory.
+RANGES = {
+    **dict.fromkeys(('gnn.dim_inner', 'gt.dim_hidden', 'gt.layers', 'gt.n_heads', 'num_threads'), (1, MAX_SIZE)),
+    **dict.fromkeys(('gnn.layers_mp', 'share.num_splits', 'topomask.num_workers'), (-(2**31), MAX_SIZE)),
+    **dict.fromkeys(('optim.batch_accumulation', 'optim.max_epoch'), (1, 2**31 - 1)),
+    **dict.fromkeys(('train.batch_size', 'train.eval_period'), (1, 2**31 - 1)),
+    **dict.fromkeys(('optim.num_warmup_epochs', 'optim.schedule_patience', 'topomask.redraw_period'), (0, 2**31 - 1)),
+    'num_workers': (0, MAX_SIZE),
+    'seed': (0, 2**32 - 1),
 }
 #: Names that GraphGym's network looks up.
 NAMES_OF_GNN = {
@@ -116,8 +97,8 @@ def _check_numbers(path: str, value: Any) -> None:
         for item in value:
             _check_numbers(path, item)
     elif is_whole(value):
-        most = MAXIMA.get(path, 2**32 - 1 if path.rpartition('.')[2] == 'seed' else 2**31 - 1)
-        check_whole(MINIMA.get(path, -(2**31)), most, **{path: value})
+        largest = 2**32 - 1 if path.endswith('.seed') else 2**31 - 1
+        check_whole(*RANGES.get(path, (-(2**31), largest)), **{path: value})
     elif isinstance(value, float) and math.isfinite(value) and abs(value) > FLOAT:
         raise ArgumentError(path, value, f'numbers of at most {FLOAT:.3g}, the largest of float32')
 

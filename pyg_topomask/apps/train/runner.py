@@ -18,7 +18,6 @@ from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.devices import connect, find_device, main_first, num_processes, rank
-from pyg_topomask.apps.runs.progress import EpochBar
 from pyg_topomask.apps.runs.run import Row, Run
 from pyg_topomask.apps.train.first_step import try_first_step
 from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
@@ -37,17 +36,6 @@ from pyg_topomask.utils.checks import check_whole
 LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
 
 
-def _check_devices() -> None:
-    processes = num_processes()
-    if cfg.devices not in (None, 1, processes):
-        raise ArgumentError(
-            'devices',
-            f'{cfg.devices!r} for {processes} process(es)',
-            'the number of processes',
-            f'to change it: torchrun --nproc-per-node {cfg.devices} -m pyg_topomask train ...',
-        )
-
-
 def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
     if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
         known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
@@ -55,31 +43,6 @@ def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
             f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '
             f'feature maps {known} are, and the mask StochasticRPE'
         )
-
-
-class _Progress(pl.Callback):  # type: ignore[misc]
-    r"""Shows an :class:`~pyg_topomask.apps.runs.progress.EpochBar` while Lightning trains."""
-
-    def on_train_start(self, trainer: Any, pl_module: Any) -> None:
-        self.bar = EpochBar('train', trainer.max_epochs, trainer.num_training_batches, trainer.current_epoch)
-
-    def on_train_batch_end(self, *args: Any, **kwargs: Any) -> None:
-        self.bar.update()
-
-    def on_train_epoch_start(self, trainer: Any, pl_module: Any) -> None:
-        # Lightning calls callbacks before the module at the end of an epoch, so its metrics are known at the next start.
-        self._show(pl_module)
-
-    def on_train_end(self, trainer: Any, pl_module: Any) -> None:
-        self._show(pl_module)
-
-    def _show(self, module: RunModule) -> None:
-        if module.run.history:
-            self.bar.show(module.run.history[-1], 'train_loss', module.run.metric)
-
-    def teardown(self, trainer: Any, pl_module: Any, stage: str) -> None:
-        if stage == 'fit' and hasattr(self, 'bar'):
-            self.bar.close()
 
 
 def _trainer(device: torch.device) -> Any:
@@ -95,8 +58,7 @@ def _trainer(device: torch.device) -> Any:
         gradient_clip_val=cfg.optim.clip_grad_norm_value if cfg.optim.clip_grad_norm else None,
         accumulate_grad_batches=cfg.optim.batch_accumulation,
         num_sanity_val_steps=0,
-        callbacks=[_Progress()] if cfg.topomask.progress else [],
-        # The module and its loaders handle these, and the distribution of samples.
+        # The module and its loaders handle these, the progress bar, and the distribution of samples.
         logger=False,
         enable_checkpointing=False,
         enable_model_summary=False,
@@ -110,12 +72,10 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
     handler = signal.getsignal(signal.SIGINT)
     try:
         trainer.fit(module, loaders[0], loaders[1:])
-    except SystemExit:
-        # Lightning ends like this after Ctrl-C.
+    except SystemExit:  # Lightning ends like this after Ctrl-C
         if not trainer.interrupted:
             raise
-    finally:
-        # Lightning leaves the signal ignored.
+    finally:  # Lightning leaves the signal ignored
         signal.signal(signal.SIGINT, handler)
     if trainer.interrupted:
         raise KeyboardInterrupt
@@ -123,7 +83,10 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
 
 def _train_seed(run_dir: Path, resume: bool) -> Row:
     device = find_device('accelerator', cfg.accelerator)
-    _check_devices()
+    if cfg.devices not in (None, 1, num_processes()):
+        given, remedy = f'{cfg.devices!r} for {num_processes()} process(es)', f'torchrun --nproc-per-node {cfg.devices}'
+        remedy = f'to change it: {remedy} -m pyg_topomask train ...'
+        raise ArgumentError('devices', given, 'the number of processes', remedy)
     # The configuration before the loader adds values that depend on the data.
     metric, maximize = f'val_{metric_best()}', higher_is_better(metric_best())
     run = Run(run_dir, cfg.dump(), metric, maximize, FREE_OPTIONS, LENGTH_OPTION, LOGS)

@@ -8,9 +8,10 @@ from typing import Any
 from torch.nn import Module
 from torch_geometric import seed_everything
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.imports import pl
 from torch_geometric.graphgym.model_builder import create_model
 
-from pyg_topomask.apps.runs.checkpoint import load_best, rng_state, set_rng_state
+from pyg_topomask.apps.runs.checkpoint import load_best
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
@@ -46,10 +47,9 @@ def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
         raise ArgumentError('folder', str(folder), 'folders of one seed of a run, such as results/digits/0')
     load_config(config)
     checkpoint = load_best(folder, config.read_text(encoding='utf-8'), (*FREE_OPTIONS, LENGTH_OPTION))
-    state = rng_state()
-    seed_everything(cfg.seed)  # as in training, because it determines random splits
-    loaders = create_loaders()
-    model: Module = create_model(to_device=False).model
-    set_rng_state(state)
+    with pl.utilities.seed.isolate_rng():
+        seed_everything(cfg.seed)  # as in training, because it determines random splits
+        loaders = create_loaders()
+        model: Module = create_model(to_device=False).model
     model.load_state_dict(checkpoint['model'])
     return model.eval(), loaders

@@ -124,11 +124,9 @@ def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, distan
     }
     if not isinstance(mask, GRFMask) or not variants.walks:
         return content
-    deviations = [
-        matrices[0],
-        *([head - exact for head, exact in zip(each, matrices[0], strict=True)] for each in matrices[1:]),
-    ]
-    norms = [np.asarray(deviation.multiply(deviation).sum(1)).ravel() for each in deviations for deviation in each]
+    exact, *estimates = matrices
+    deviations = [*exact, *(head - of for estimate in estimates for head, of in zip(estimate, exact, strict=True))]
+    norms = [np.asarray(deviation.multiply(deviation).sum(1)).ravel() for deviation in deviations]
     square = torch.from_numpy(np.stack(norms)).unflatten(0, sizes)
     total = square.sum(3)
     errors = (total[1:] / total[0]).sqrt()

@@ -23,23 +23,12 @@ from pyg_topomask.utils.files import new_file, write_atomically
 
 @dataclass(frozen=True, repr=False)
 class Page:
-    r"""A page in HTML, which a notebook displays.
-
-    Args:
-        html (str): The page, with all that it needs.
-    """
+    r"""A page in HTML, with all that it needs, which a notebook displays."""
 
     html: str
 
     def save(self, path: str | Path) -> None:
-        r"""Writes the page to a file.
-
-        Args:
-            path (str or Path): The file.
-
-        Raises:
-            ValueError: If its folder does not exist, or it is no file.
-        """
+        r"""Writes the page to a file in a folder that exists."""
         write_atomically(new_file('path', path), self.html.encode())
 
     def _repr_html_(self) -> str:
@@ -109,14 +98,9 @@ def explore(
         >>> page.html[:15]  # page.save('mask.html') writes all of it
         '<!DOCTYPE html>'
     """
-    if not isinstance(mask, (Mask, Mapping)):
-        raise ArgumentError('mask', type(mask).__name__, 'a Mask, and masks by name in a dictionary')
-    masks = {type(mask).__name__: mask} if isinstance(mask, Mask) else dict(mask)
-    if not masks:
-        raise ArgumentError('mask', 'none', 'one or more')
-    for name, each in masks.items():
-        if not isinstance(each, Mask):
-            raise ArgumentError('mask', f'{type(each).__name__} by the name {name!r}', 'a Mask by each name')
+    masks = {type(mask).__name__: mask} if isinstance(mask, Mask) else mask
+    if not isinstance(masks, Mapping) or not masks or not all(isinstance(each, Mask) for each in masks.values()):
+        raise ArgumentError('mask', repr(mask), 'a Mask, and one or more masks by name in a dictionary')
     for number in num_walks:
         check_whole(1, num_walks=number)
     check_whole(1, num_nodes=num_nodes)

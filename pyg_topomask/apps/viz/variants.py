@@ -22,21 +22,17 @@ _HOPS = 5
 
 @dataclass(frozen=True)
 class Variants:
-    r"""The variants of a mask, each a head of one mask.
+    r"""The variants of a mask, each a head of one mask."""
 
-    Args:
-        series (list of str): The heads of the mask, and then the kernels, by name.
-        heads (int): How many of them are heads.
-        hops (list of int): The numbers of hops; one ``None`` if the mask has none to choose.
-        walks (list of int): The numbers of walks; empty if the mask does not walk.
-        make (callable): Returns the mask with one head for each series and number of hops, the hops running faster, for a
-            number of walks.
-    """
-
+    #: The heads of the mask, and then the kernels, by name.
     series: list[str]
+    #: How many of them are heads.
     heads: int
+    #: The numbers of hops; one ``None`` if the mask has none to choose.
     hops: list[int | None]
+    #: The numbers of walks; empty if the mask does not walk.
     walks: list[int]
+    #: Returns the mask with one head for each series and number of hops, the hops running faster, for a number of walks.
     make: Callable[[int | None], Mask]
 
     @property
@@ -46,14 +42,8 @@ class Variants:
 
 
 def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], most: int) -> Variants:
-    r"""Returns the variants of a mask.
-
-    Args:
-        mask (Mask): The mask.
-        kernels (sequence of str): The kernels, see :func:`~pyg_topomask.masks.kernel_series`. Only masks that are series of
-            the symmetrically normalized adjacency matrix have kernels, and only those that their hops hold.
-        num_walks (sequence of int): The numbers of walks, beside that of the mask itself. Antithetic walkers take even ones.
-        most (int): The largest number of walks, unless the mask itself has more.
+    r"""Returns the variants of a mask: for masks that are series of the symmetrically normalized adjacency matrix, the kernels
+    that their hops hold, and for masks of walks, the given numbers of walks up to :obj:`most`, beside that of the mask itself.
     """
     if type(mask) is GRFMask and mask.walk_settings.importance and mask.stitch == 1:
         return _of_walks(mask, kernels, num_walks, most)
@@ -67,8 +57,7 @@ def variants_of(mask: Mask, kernels: Sequence[str], num_walks: Sequence[int], mo
         return _of_series(mask.alpha, named, [], lambda series, _: power_series(series))
     if type(mask) is HopMask:
         flow = mask.flow
-        make = lambda f, _: HopMask(len(f), f.size(1) - 1, f, False, False, flow)  # noqa: E731
-        return _of_series(mask.f, {}, [], make)
+        return _of_series(mask.f, {}, [], lambda f, _: HopMask(len(f), f.size(1) - 1, f, False, False, flow))
     heads = [f'{head + 1}' for head in range(mask.heads)]
     return Variants(heads, len(heads), [None], [], lambda _: copy.deepcopy(mask))
 

@@ -2,6 +2,7 @@ r"""The base class of masks, and the algebra of masks."""
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from functools import singledispatch, wraps
@@ -137,11 +138,15 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     __array_ufunc__ = None
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}'
+        return f'heads={self.heads}{self._changed()}'
 
-    def _changed(self, **usual: object) -> str:
-        r"""The settings that differ from their usual values, for :meth:`extra_repr`."""
-        changed = {name: getattr(self, name) for name, value in usual.items() if getattr(self, name) != value}
+    def _changed(self) -> str:
+        r"""The arguments that are plain values and differ from their defaults."""
+        changed = {}
+        for name, argument in inspect.signature(type(self)).parameters.items():
+            value = vars(self).get(name, argument.default)
+            if name != 'heads' and isinstance(value, str | int | float | tuple | None) and value != argument.default:
+                changed[name] = value
         return ''.join(f', {name}={value!r}' for name, value in changed.items())
 
 

@@ -1,4 +1,7 @@
-r"""Whole models of the papers."""
+r"""Whole models of the papers.
+
+Arguments that are out of range or do not fit each other raise an :class:`~pyg_topomask.errors.ArgumentError`.
+"""
 
 from pyg_topomask.nn.models.gkat import GKAT
 from pyg_topomask.nn.models.interlacer import Interlacer

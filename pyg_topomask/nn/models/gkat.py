@@ -59,10 +59,6 @@ class GKAT(torch.nn.Module):
             concatenated, as in GAT and App. A.5.2. Without a readout, the last layer then has one head with :obj:`out_channels`
             channels, and no ELU or linear layer follows it. (default: :obj:`True`)
 
-    Raises:
-        ValueError: If an argument is outside its range or unused, a name is unknown, or the last layer has several heads and
-            its output is the output of the model.
-
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F_{in})`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
@@ -157,18 +153,9 @@ class GKAT(torch.nn.Module):
         graph: Graph | Data | None = None,
         generator: torch.Generator | None = None,
     ) -> Tensor:
-        r"""Runs the forward pass.
-
-        Args:
-            x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
-            edge_index (torch.Tensor or SparseTensor, optional): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`.
-                (default: :obj:`None`, those of :obj:`graph`)
-            edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`, used only with
-                :obj:`transition="weight"`. (default: :obj:`None`)
-            batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-            graph (Graph or torch_geometric.data.Data, optional): Replaces the three arguments above. Stored
-                walks are used. (default: :obj:`None`)
-            generator (torch.Generator, optional): The source of random numbers of the walks. (default: :obj:`None`)
+        r"""Runs the forward pass. The arguments are those of :meth:`MaskedLinearAttention.forward
+        <pyg_topomask.nn.MaskedLinearAttention.forward>`, with node features :obj:`[N, in_channels]`. Walks stored on
+        :obj:`graph` are used.
         """
         check_features(x, self.in_channels, next(self.parameters()).dtype)
         graph = compiled_if_prepared(as_graph, graph)(x, edge_index, edge_weight, batch, graph)
@@ -181,17 +168,9 @@ class GKAT(torch.nn.Module):
 
     @torch.no_grad()
     def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
-        r"""Samples the walks of all layers by their current attention, see :meth:`RWGNKAttention.resample`. Call it once per
+        r"""Samples the walks of all layers by their current attention, if the model is :obj:`dynamic`. Arguments and errors are
+        those of :meth:`RWGNKAttention.resample <pyg_topomask.nn.RWGNKAttention.resample>`. Call it once per
         epoch on a new :obj:`graph`, and pass this graph to the model. Use it in full-batch training. No YAML option calls it.
-
-        Args:
-            x (torch.Tensor): The node features, :obj:`[N, in_channels]`.
-            graph (Graph): A new graph.
-            generator (torch.Generator, optional): The source of random numbers. (default: :obj:`None`)
-
-        Raises:
-            ValueError: If the model is not :obj:`dynamic`, or for the reasons listed in
-                :meth:`RWGNKAttention.resample`.
         """
         if not self.dynamic:
             raise ArgumentError('dynamic', 'False for resample, where all layers share walks', 'True')

@@ -34,9 +34,24 @@ class GridEncoder(torch.nn.Module):
     Args:
         height (int): The rows of the grid.
         width (int): Its columns.
-        channels (int): The channels of the tokens.
-
-    The other arguments are those of :class:`~pyg_topomask.nn.models.TopologicalViT`.
+        channels (int): The hidden channels :math:`C`.
+        depth (int): The number of layers.
+        heads (int): The number of heads.
+        mlp_channels (int): The hidden channels of the MLPs.
+        mask (callable, optional): Called with the index of each layer, returns its :class:`~pyg_topomask.masks.Mask`, or
+            :obj:`None` for no mask. A mask that samples new walks in each forward pass is refused.
+            (default: :obj:`None`, no masks)
+        feature_map (str or callable): :math:`\phi` of linear attention: a name, see
+            :class:`~pyg_topomask.nn.MaskedLinearAttention`, or a function that returns a
+            :class:`~pyg_topomask.feature_maps.FeatureMap` for the channels of a head. (default: :obj:`"relu"`)
+        attention (str): :obj:`"linear"`, or :obj:`"softmax"` with :math:`\log M_{ij}` added to the scores. Softmax attention
+            forms the mask as a matrix. The matrix must stay nonnegative, as with :obj:`GRFMask(positive=True)`.
+            (default: :obj:`"linear"`)
+        dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
+        dense_limit (int): Up to this number of patches, linear attention forms the mask as one matrix for all images, which is
+            fastest on small grids. On larger grids, it applies the mask to one graph with a copy of the grid for each image. It
+            always forms the mask if its product costs as much as the matrix, as with
+            :class:`~pyg_topomask.masks.DenseMask`. (default: :obj:`256`)
     """
 
     def __init__(
@@ -111,8 +126,8 @@ class GridEncoder(torch.nn.Module):
 
 
 class GridAttention(torch.nn.Module):
-    r"""Multi-head attention of every image over one fixed graph. The arguments are those of
-    :class:`~pyg_topomask.nn.models.TopologicalViT`, and the mask of the layer.
+    r"""Multi-head attention of every image over one fixed graph. The arguments are those of :class:`GridEncoder`, with
+    the mask of the layer.
     """
 
     def __init__(
@@ -143,12 +158,7 @@ class GridAttention(torch.nn.Module):
         self.lin_out = torch.nn.Linear(channels, channels)
 
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
-        r"""Runs the forward pass.
-
-        Args:
-            x (torch.Tensor): The nodes of all images, :obj:`[B, n, channels]`.
-            graph (callable): Returns a graph with a given number of copies of the grid.
-        """
+        r"""Attends between the nodes of each image, :obj:`[B, n, channels]`. :obj:`graph` returns copies of the grid."""
         q, k, v = self.lin_qkv(x).unflatten(2, (3, self.heads, -1)).unbind(2)
         attend = self._softmax if self.attention == 'softmax' else self._linear
         return self.lin_out(attend(q, k, v, graph).flatten(2))

@@ -53,9 +53,6 @@ class Interlacer(Module):
         step_scale (float): The typical length of a step. :meth:`rollout` divides its step features by it.
             (default: :obj:`0.025`)
 
-    Raises:
-        ValueError: If an argument is outside its range, or :obj:`local` is unknown.
-
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F)`, positions :math:`(|\mathcal{V}|, D)`, batch vector
           :math:`(|\mathcal{V}|)` *(optional)*

@@ -63,9 +63,6 @@ class MGFormer(torch.nn.Module):
         route (str): How to apply the mask, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
 
-    Raises:
-        ValueError: If an argument is outside its range, or the data does not fit the model.
-
     Shapes:
         - **input:** a graph with :math:`U + I` nodes, edge indices :math:`(2, |\mathcal{E}|)`, and unless
           :obj:`svd_dim` is 0 :obj:`svd_encoding` :math:`(U + I, \text{svd\_dim})`

@@ -17,12 +17,9 @@ class PatchEmbedding(torch.nn.Module):
 
     Args:
         image_size (int or (int, int)): Height and width of the images.
-        patch_size (int or (int, int)): Height and width of the patches.
+        patch_size (int or (int, int)): Height and width of the patches, which divide those of the images.
         in_channels (int): The channels of the images.
         channels (int): The channels of the tokens.
-
-    Raises:
-        ValueError: If the patches do not divide the images.
     """
 
     def __init__(

@@ -12,8 +12,10 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.nn.models.grid_encoder import GridEncoder, LayerMask
 from pyg_topomask.nn.models.patch_embedding import PatchEmbedding
 from pyg_topomask.utils.checks import check_size
+from pyg_topomask.utils.options import described_by
 
 
+@described_by(GridEncoder)
 class TopologicalViT(torch.nn.Module):
     r"""The vision Transformer of `"An Image is Worth 16x16 Words" <https://arxiv.org/abs/2010.11929>`_ with topologically
     masked attention, from `"Linear Transformer Topological Masking with Graph Random Features"
@@ -31,27 +33,6 @@ class TopologicalViT(torch.nn.Module):
         patch_size (int or (int, int)): Height and width of the patches, which divide those of the images.
         in_channels (int): The channels of the images.
         num_classes (int): The number of classes.
-        channels (int): The hidden channels :math:`C`.
-        depth (int): The number of layers.
-        heads (int): The number of heads.
-        mlp_channels (int): The hidden channels of the MLPs.
-        mask (callable, optional): Called with the index of each layer, returns its :class:`~pyg_topomask.masks.Mask`, or
-            :obj:`None` for no mask. (default: :obj:`None`, no masks)
-        feature_map (str or callable): :math:`\phi` of linear attention: a name, see
-            :class:`~pyg_topomask.nn.MaskedLinearAttention`, or a function that returns a
-            :class:`~pyg_topomask.feature_maps.FeatureMap` for the channels of a head. (default: :obj:`"relu"`)
-        attention (str): :obj:`"linear"`, or :obj:`"softmax"` with :math:`\log M_{ij}` added to the scores. Softmax attention
-            forms the mask as a matrix. The matrix must stay nonnegative, as with :obj:`GRFMask(positive=True)`.
-            (default: :obj:`"linear"`)
-        dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
-        dense_limit (int): Up to this number of patches, linear attention forms the mask as one matrix for all images, which is
-            fastest on small grids. On larger grids, it applies the mask to one graph with a copy of the grid for each image. It
-            always forms the mask if its product costs as much as the matrix, as with
-            :class:`~pyg_topomask.masks.DenseMask`.
-            (default: :obj:`256`)
-
-    Raises:
-        ValueError: If sizes do not fit each other, a name is unknown, or a mask samples new walks in each forward pass.
 
     Shapes:
         - **input:** images :math:`(B, C_{in}, H, W)`

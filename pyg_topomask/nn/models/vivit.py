@@ -15,8 +15,10 @@ from pyg_topomask.nn.inputs import check_dtype
 from pyg_topomask.nn.models.grid_encoder import GridEncoder, LayerMask
 from pyg_topomask.nn.models.patch_embedding import PatchEmbedding
 from pyg_topomask.utils.checks import check_size
+from pyg_topomask.utils.options import described_by
 
 
+@described_by(GridEncoder)
 class ViViT(torch.nn.Module):
     r"""The factorized encoder of `"ViViT: A Video Vision Transformer" <https://arxiv.org/abs/2103.15691>`_ (Sec. 3.3, model 2)
     with topologically masked attention between patches, from `"Linear Transformer Topological Masking with Graph Random
@@ -34,20 +36,10 @@ class ViViT(torch.nn.Module):
         tubelet_frames (int): The frames of a tubelet, a divisor of :obj:`num_frames`.
         in_channels (int): The channels of the frames.
         num_classes (int): The number of classes.
-        channels (int): The hidden channels :math:`C`.
-        depth (int): The number of spatial layers.
+        depth (int): The number of spatial layers, which :obj:`mask` counts.
         temporal_depth (int): The number of temporal layers.
-        heads (int): The number of heads.
-        mlp_channels (int): The hidden channels of the MLPs.
-        mask (callable, optional): Called with the index of each spatial layer, returns its mask. Softmax attention needs
-            nonnegative masks. (default: :obj:`None`)
-        feature_map (str or callable): :math:`\phi` of linear attention. (default: :obj:`"relu"`)
-        attention (str): :obj:`"softmax"` or :obj:`"linear"`, in both encoders. (default: :obj:`"softmax"`)
-        dropout (float): Dropout probability of the outputs of attention and MLP. (default: :obj:`0.0`)
-        dense_limit (int): See :class:`~pyg_topomask.nn.models.TopologicalViT`. (default: :obj:`256`)
-
-    Raises:
-        ValueError: If sizes do not fit each other, a name is unknown, or a mask samples new walks in each forward pass.
+        attention (str): :obj:`"softmax"` or :obj:`"linear"`, in both encoders. Softmax attention needs nonnegative masks.
+            (default: :obj:`"softmax"`)
 
     Shapes:
         - **input:** videos :math:`(B, T, C_{in}, H, W)`

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 import numpy as np
@@ -138,7 +137,7 @@ def test_deviation_bound() -> None:
     )
 
 
-@pytest.mark.parametrize(('t', 'delta', 'c'), itertools.product([0.3, 1.0, 3.0], [0.01, 0.5], [0.3, 0.9, 1.1, 2.0]))
+@pytest.mark.parametrize(('t', 'delta', 'c'), covering([0.3, 1.0, 3.0], [0.01, 0.5], [0.3, 0.9, 1.1, 2.0]))
 def test_suggested_walks_are_the_fewest_that_the_bound_allows(t: float, delta: float, c: float) -> None:
     suggested = suggest_num_walks(t, delta, torch.tensor([c, c / 2]))
     within = [2 * np.exp(-(t**2) * n**3 / (2 * (2 * n - 1) ** 2 * c**4)) <= delta for n in range(1, min(suggested, 20_000) + 1)]

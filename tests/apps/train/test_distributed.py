@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from forked import Forked
+from grids import by_day
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.loader import ClusterData, ClusterLoader, NeighborLoader, RandomNodeLoader
@@ -220,7 +221,9 @@ def subgraphs(kind: str, data: Data) -> Any:
 
 
 @pytest.mark.filterwarnings('ignore')
-@pytest.mark.parametrize('kind', ['random', 'partition', 'neighborhoods', 'neighbor', 'cluster'])
+@pytest.mark.parametrize(
+    'kind', by_day(['random', 'partition', 'neighborhoods', 'neighbor', 'cluster'], ['partition', 'neighborhoods'])
+)
 def test_masks_of_parts_of_a_large_graph(kind: str) -> None:
     torch.manual_seed(0)
     layer = TopoGPSConv(8, GCNConv(8, 8), attn=GRFAttention(8, heads=2), norm='layer_norm')

@@ -192,23 +192,6 @@ def test_no_particles_one_particle_and_other_dimensions() -> None:
         assert model(torch.randn(1, 5).double(), torch.randn(1, 2).double()).isfinite().all()
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('in_channels', {'in_channels': 0}),
-        ('channels', {'channels': 0}),
-        ('out_channels', {'out_channels': 0}),
-        ('local', {'local': 'gnn'}),
-        ('num_hops', {'num_hops': 0}),
-        ('heads', {'heads': 3}),
-        ('max_step', {'max_step': 0.0}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        Interlacer(**{'in_channels': 5, 'channels': 8} | arguments)
-
-
 def test_bad_input_is_named() -> None:
     model, (x, pos, _) = make('grf'), particles([6])
     for name, arguments in {

@@ -217,25 +217,6 @@ def test_paper_s_size_of_structural_encodings_is_that_of_the_embeddings() -> Non
     assert 'MGFormer(2, 3, embedding_dim=8' in repr(mgformer)
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
-        ('num_users', {'num_users': -1}),
-        ('embedding_dim', {'embedding_dim': 0}),
-        ('svd_dim', {'svd_dim': -1}),
-        ('layers', {'layers': 0}),
-        ('heads', {'heads': 3}),
-        ('mask', {'mask': 'triangle'}),
-        ('mask', {'mask': GRFMask(2), 'heads': 4}),
-        ('feature_map', {'feature_map': 'unknown'}),
-        ('dropout', {'dropout': 1.5}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        model(**arguments)
-
-
 def test_data_that_does_not_fit_is_named() -> None:
     with pytest.raises(ValueError, match=r'^svd_dim: got 3 for data without .* AddSVDEncoding\(rank=3, num_users=4\)'):
         model()(interactions(0))

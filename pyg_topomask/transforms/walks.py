@@ -1,4 +1,4 @@
-r"""A transform that stores the walks of graph random features."""
+r"""Transforms that store walks: of graph random features, and of the random walks graph-nodes kernel."""
 
 from __future__ import annotations
 
@@ -35,9 +35,6 @@ class AddGraphRandomFeatures(BaseTransform):
         seed (int): The seed. (default: :obj:`0`)
         independent_ensembles (bool): Store a second ensemble, for the keys. (default: :obj:`False`)
 
-    Raises:
-        ValueError: If an argument is outside its range, or the data is heterogeneous, a batch, or without edges.
-
     Shapes:
         - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
           :math:`(|\mathcal{E}|)` *(optional)*
@@ -71,3 +68,45 @@ class AddGraphRandomFeatures(BaseTransform):
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.settings.text}, seed={self.seed})'
+
+
+@options_of(AddGraphRandomFeatures, without=('normalization', 'importance'))
+@functional_transform('add_random_walk_kernel')
+class AddRandomWalkKernel(AddGraphRandomFeatures):
+    r"""Samples random walks from every node and stores how often they visit each node after each number of hops. These are the
+    weighted lookup tables of `"From block-Toeplitz matrices to differential equations on graphs"
+    <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2). :class:`~pyg_topomask.masks.RWGNKMask` uses them (functional name:
+    :obj:`add_random_walk_kernel`). The mask learns the discount and applies the normalization.
+
+    This is :class:`~pyg_topomask.transforms.AddGraphRandomFeatures` with counted instead of weighted visits. The attributes
+    have the prefix :obj:`rwgnk_` instead of :obj:`grf_`, so data can store the walks of both.
+
+    Args:
+        p_halt (float): The probability that a walk halts before a hop; with :obj:`0`, all walks have
+            :obj:`max_walk_length` hops. (default: :obj:`0.0`)
+        max_walk_length (int): The largest number of hops. (default: :obj:`3`)
+
+    Shapes:
+        - **input:** a graph with :math:`|\mathcal{V}|` nodes, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
+          :math:`(|\mathcal{E}|)` *(optional)*
+        - **output:** the graph, with :math:`M` visits in :obj:`rwgnk_index` :math:`(2, M)`, :obj:`rwgnk_length`
+          :math:`(M)` and :obj:`rwgnk_load` :math:`(M)`
+
+    Example:
+        >>> import torch
+        >>> data = AddRandomWalkKernel(num_walks=1)(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
+        >>> data.rwgnk_length[data.rwgnk_load > 0]
+        tensor([0, 2, 1, 3, 1, 3, 0, 2])
+    """
+
+    _prefix = 'rwgnk'
+
+    def __init__(
+        self,
+        num_walks: int = 4,
+        p_halt: float = 0.0,
+        max_walk_length: int = 3,
+        seed: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__(num_walks, p_halt, max_walk_length, seed, normalization='rw', importance=False, **options)

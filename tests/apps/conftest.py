@@ -1,0 +1,1 @@
+from digits_run import configure, digits, few_digits, small  # noqa: F401
