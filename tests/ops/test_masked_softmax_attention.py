@@ -1,6 +1,7 @@
 """Masked softmax attention: the equation, gradients, dropout, data types, and batches."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -161,8 +162,11 @@ def test_huge_scores_where_the_mask_is_zero_do_not_drown_the_others() -> None:
 # Scales ---------------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize('numba', [True, False])
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
-def test_huge_scores_stay_finite(dtype: torch.dtype) -> None:
+def test_huge_scores_stay_finite(dtype: torch.dtype, numba: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not numba:
+        monkeypatch.setitem(sys.modules, 'numba', None)
     data = small_graph()
     q, k, v = (tensor.to(dtype) for tensor in inputs(6))
     q, k = 100 * q, 100 * k
