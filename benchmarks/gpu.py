@@ -106,7 +106,17 @@ def list_jobs(quick: bool) -> tuple[list[Job], str]:
 
 def run_tests(quick: bool, seconds: float, folder: Path) -> str:
     r"""Runs the tests of what a GPU computes, keeps what they print in :obj:`gpu_tests.txt`, and returns their last line."""
-    command = [sys.executable, '-m', 'pytest', '-q', '--tb=short', TESTS, *(['-k', 'are_here'] if quick else [])]
+    command = [
+        sys.executable,
+        '-m',
+        'pytest',
+        '-q',
+        '--tb=short',
+        '-m',
+        'not browser',
+        TESTS,
+        *(['-k', 'are_here'] if quick else []),
+    ]
     with (folder / 'gpu_tests.txt').open('w+') as file:
         try:
             subprocess.run(command, cwd=ROOT, stdout=file, stderr=subprocess.STDOUT, timeout=seconds, check=False)

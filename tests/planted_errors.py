@@ -331,13 +331,6 @@ ERRORS = [
     ),
     Error(
         'masks/tree.py',
-        'pad(f / trees, (1, 0))',
-        'pad(f, (1, 0))',
-        'formula',
-        'masks/test_tree.py transforms/test_spanning_forest.py',
-    ),
-    Error(
-        'masks/tree.py',
         'return -softplus(self.raw_a) if self.learnable',
         'return -self.raw_a.exp() if self.learnable',
         'formula',

@@ -241,6 +241,12 @@ def test_huge_inputs_stay_finite(random_features: type, scale: float) -> None:
     assert all(tensor.isfinite().all() for tensor in (*features, out, q.grad, k.grad, v.grad))
 
 
+def test_the_largest_feature_of_a_query_does_not_depend_on_its_length() -> None:
+    q = torch.randn(6, 2, 4) * torch.tensor([1e-3, 1.0, 10.0, 30.0, 60.0, 90.0]).view(6, 1, 1)
+    features, _ = FavorFeatures(4, num_features=9)(q, q)
+    torch.testing.assert_close(features.amax(-1), torch.full((6, 2), 1 / 3))
+
+
 def test_key_stabiliser_of_a_graph_ignores_the_other_graphs() -> None:
     layer, q, k = FavorFeatures(4, 8), torch.randn(5, 2, 4), torch.randn(5, 2, 4)
     k[:3] *= 30.0  # the exponents of small keys would leave nothing of these

@@ -1,5 +1,6 @@
 """The kernel of Eq. 5: exact, estimated, and as Theorem 4.2 has it."""
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -131,6 +132,12 @@ CASES: dict[str, Callable[[], RWGNKMask]] = {
 )
 def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
     assert_mask_operator(CASES[case](), GRAPHS[graph]())
+
+
+def test_norms_without_numba_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = dense(sampled(), GRAPHS['batch']())
+    monkeypatch.setitem(sys.modules, 'numba', None)
+    np.testing.assert_allclose(dense(sampled(), GRAPHS['batch']()), expected, rtol=1e-5, atol=1e-7)
 
 
 def test_norms_do_not_depend_on_the_blocks_they_are_computed_in(monkeypatch: pytest.MonkeyPatch) -> None:
