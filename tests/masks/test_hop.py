@@ -113,7 +113,7 @@ def test_pairs_that_are_too_many_are_never_begun() -> None:
     star = torch.stack([leaves, torch.zeros_like(leaves)])
     data = Data(edge_index=torch.cat([star, star.flip(0)], 1), num_nodes=20_000)
     refused = pytest.raises(ValueError, match=r'^max_hops: got 2 hops .*400,000,000 pairs')
-    with mock.patch('pyg_topomask.masks.hop.kernel', None), mock.patch('pyg_topomask.masks.hop.eye_array', None), refused:
+    with mock.patch('pyg_topomask.masks.hop.kernel', None), mock.patch('pyg_topomask.masks.hop.scipy', None), refused:
         HopMask(max_hops=2)(data)
 
 
