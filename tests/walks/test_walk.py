@@ -84,7 +84,7 @@ def test_loads_of_random_graphs(num_nodes: int, num_edges: int, num_walks: int, 
         [small_graph, small_weighted_graph, small_digraph],
         [0.0, 0.4],
     ),
-    ids=str,
+    ids=lambda value: getattr(value, '__name__', str(value)),
 )
 def test_expected_loads_are_the_powers_of_the_weights(graph: Callable[[], Data], p_halt: float, changed: dict) -> None:
     data, samples = graph(), []
