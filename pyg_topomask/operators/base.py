@@ -27,6 +27,7 @@ from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 __all__ = ['Alternatives', 'Chain', 'LowRank', 'MaskOperator']
 
 Operand = TypeVar('Operand', bound='Arithmetic')
+Value = TypeVar('Value')
 
 
 class Arithmetic:
@@ -431,6 +432,12 @@ class Hadamard(MaskOperator):
         return given.with_factors(_products(self.left, given.left), _products(self.right, given.right))
 
 
+def _all_or_none(values: Sequence[Value | None]) -> list[Value] | None:
+    r"""Returns the values, or :obj:`None` if one of them is missing."""
+    present = [value for value in values if value is not None]
+    return present if len(present) == len(values) else None
+
+
 def _ranks(factor: Tensor, x: Tensor) -> tuple[Tensor, ...]:
     return factor.to(x.dtype).unsqueeze(-2).unbind(-1)
 
@@ -461,8 +468,8 @@ class Sum(MaskOperator):
 
     @property
     def entries(self) -> SparseEntries | None:
-        entries = [each for term in self.terms if (each := term.entries) is not None]
-        return sum_of_entries(entries, self.heads) if len(entries) == len(self.terms) else None
+        entries = _all_or_none([term.entries for term in self.terms])
+        return None if entries is None else sum_of_entries(entries, self.heads)
 
     @property
     def is_low_rank(self) -> bool:
@@ -470,8 +477,8 @@ class Sum(MaskOperator):
 
     @property
     def low_rank(self) -> LowRank | None:
-        given = [each for term in self.terms if (each := term.low_rank) is not None]
-        if len(given) < len(self.terms):
+        given = _all_or_none([term.low_rank for term in self.terms])
+        if given is None:
             return None
         left, right = (
             torch.cat([getattr(each, side).expand(-1, self.heads, -1) for each in given], dim=-1) for side in ('left', 'right')
@@ -506,8 +513,8 @@ class Heads(MaskOperator):
 
     @property
     def entries(self) -> SparseEntries | None:
-        entries = [each for term in self.terms if (each := term.entries) is not None]
-        return entries_of_heads(entries, self.widths) if len(entries) == len(self.terms) else None
+        entries = _all_or_none([term.entries for term in self.terms])
+        return None if entries is None else entries_of_heads(entries, self.widths)
 
     @property
     def is_low_rank(self) -> bool:
@@ -515,8 +522,8 @@ class Heads(MaskOperator):
 
     @property
     def low_rank(self) -> LowRank | None:
-        given = [each for term in self.terms if (each := term.low_rank) is not None]
-        if len(given) < len(self.terms):
+        given = _all_or_none([term.low_rank for term in self.terms])
+        if given is None:
             return None
         rank = max(each.left.size(-1) for each in given)
 

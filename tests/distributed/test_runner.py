@@ -22,7 +22,7 @@ import pyg_topomask
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint
 from pyg_topomask.graphgym.data import pyg_datasets
 
-CONFIG = str(Path(pyg_topomask.__file__).parent / 'configs' / 'cora.yaml')
+CONFIG = str(Path(pyg_topomask.__file__).parents[1] / 'graphgps_configs' / 'cora.yaml')
 
 
 def free_port() -> str:
