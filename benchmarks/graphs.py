@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graphs.graph import Graph
+from pyg_topomask import Graph
 from pyg_topomask.transforms import AddGridShape
 
 __all__ = ['Splits', 'in_batches', 'make_data', 'random_graph', 'ring', 'with_graphs']

@@ -15,8 +15,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.utils import grid
 
 from benchmarks.graphs import random_graph
-from pyg_topomask import masks
-from pyg_topomask.graphs.graph import Graph
+from pyg_topomask import Graph, masks
 from pyg_topomask.nn import GRFAttention, KMIPAttention, MaskedLinearAttention
 
 __all__ = ['ATTENTIONS', 'CHANNELS', 'DEGREE', 'HEADS', 'make_graphs', 'make_steps', 'step']
