@@ -410,8 +410,8 @@ ERRORS = [
     ),
     Error(
         'operators/base.py',
-        'sum_of_entries(entries, self.heads) if len(entries) == len(self.terms) else None',
-        'sum_of_entries(entries, self.heads) if entries else None',
+        'return present if len(present) == len(values) else None',
+        'return present or None',
         'sums and products of masks',
         'masks/test_contract.py operators',
     ),

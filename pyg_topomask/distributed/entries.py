@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.distributed.halo import Halo
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.operators.entries import Entries, SparseEntries
 
@@ -38,6 +39,8 @@ class ShardEntries(SparseEntries):
 
     def aligned(self, terms: Sequence[SparseEntries]) -> list[SparseEntries]:
         shards = [term for term in terms if isinstance(term, ShardEntries)]
+        if len(shards) < len(terms):
+            raise ArgumentError('mask', 'entries of a whole graph', 'entries of a sharded graph')
         halo = shards[0].halo
         for shard in shards[1:]:
             halo = halo if shard.halo is halo else self.union(halo, shard.halo)

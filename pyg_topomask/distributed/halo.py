@@ -16,12 +16,12 @@ from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.graph import Graph
 
 _NUMBERS = count()
-#: Objects by their number. Structures contain the number, because they contain only plain values.
+#: Objects by their number. Operators hold the number, because their settings are plain values, see operators/description.py.
 BY_NUMBER: WeakValueDictionary[int, Any] = WeakValueDictionary()
 
 
 class Numbered:
-    r"""An object that a structure refers to by its number."""
+    r"""An object that an operator refers to by its number."""
 
     def __init__(self) -> None:
         self.number = next(_NUMBERS)

@@ -96,9 +96,9 @@ def bind_heat(mask: HeatKernelMask, graph: Shard, state: Any) -> MaskOperator:
     return ShardPolynomial(
         coefficients.to(mask.lam.dtype),
         HaloRows(Sparse(value, heat.pattern), halo.number),
-        method == 'chebyshev',
-        mask.tolerance,
         graph.number,
+        method,
+        mask.tolerance,
         segments=graph.segments,
         heads=mask.heads,
         cost=coefficients.size(1) * heat.pattern.nnz,

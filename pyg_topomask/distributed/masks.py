@@ -149,7 +149,7 @@ def _series(graph: Shard, state: HaloState, coefficients: Tensor, dtype: torch.d
     adjacency: AdjacencyState = state.state
     matrix = HaloRows(Sparse(adjacency.weight.to(dtype).unsqueeze(0), adjacency.pattern), state.halo.number)
     cost = coefficients.size(1) * adjacency.pattern.nnz
-    return ShardPolynomial(coefficients, matrix, segments=graph.segments, heads=coefficients.size(0), cost=cost)
+    return ShardPolynomial(coefficients, matrix, graph.number, segments=graph.segments, heads=coefficients.size(0), cost=cost)
 
 
 def _bind_series(mask: masks.PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
@@ -191,15 +191,17 @@ def _chain(
     """
     factors = [(walks, False) for walks in queries] + [(walks, True) for walks in reversed(keys)]
 
+    context: dict[str, Any] = {'segments': graph.segments, 'heads': mask.heads}
+
     def product() -> MaskOperator:
         rows = (
-            HaloRows(Sparse(value, walks.features.pattern, transposed), walks.halo.number, transposed, heads=mask.heads)
+            HaloRows(Sparse(value, walks.features.pattern, transposed), walks.halo.number, transposed, **context)
             for value, (walks, transposed) in zip(values(), factors, strict=True)
         )
         return Chain(tuple(rows))
 
     cost = sum(walks.features.nnz for walks, _ in factors)
-    return Alternatives(product, entries, segments=graph.segments, heads=mask.heads, cost=cost)
+    return Alternatives(product, entries, **context, cost=cost)
 
 
 def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GRFState], Entries]) -> ShardEntries | None:

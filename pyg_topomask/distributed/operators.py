@@ -18,7 +18,7 @@ from pyg_topomask.distributed.shard import Shard, ShardSegments
 from pyg_topomask.operators.base import Alternatives, LowRank, MaskOperator
 from pyg_topomask.operators.exp_action import positive_off_diagonal, relative_error
 from pyg_topomask.operators.low_rank import low_rank_within
-from pyg_topomask.operators.sparse import Sparse, operator_of
+from pyg_topomask.operators.sparse import Sparse, formed_sparse
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -83,7 +83,7 @@ class HaloRows(MaskOperator):
         return replace(self, inner=self.inner.T, transposed=not self.transposed)
 
 
-@operator_of.register
+@formed_sparse.register
 def _(entries: ShardEntries) -> HaloRows:
     formed = entries()
     return HaloRows(Sparse(formed.value, formed.pattern), entries.halo.number)
@@ -105,16 +105,17 @@ class ShardPolynomial(MaskOperator):
     Args:
         coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.
         matrix (HaloRows): :math:`\mathbf{B}`, a sparse matrix.
-        chebyshev (bool): Whether the polynomials are those of Chebyshev. (default: :obj:`False`)
-        error (float): What is added to the magnitude, times the largest entry of the graph. (default: :obj:`0.0`)
-        shard (int): The number of the graph. (default: :obj:`-1`)
+        shard (int): The number of the graph.
+        method (str): :obj:`"chebyshev"` or :obj:`"powers"`. (default: :obj:`"powers"`)
+        error (float): The error of Chebyshev polynomials. The largest entry of :obj:`x` in the graph times this error is added
+            to the magnitude. (default: :obj:`0.0`)
     """
 
     coefficients: Tensor
     matrix: HaloRows
-    chebyshev: bool = False
+    shard: int
+    method: str = 'powers'
     error: float = 0.0
-    shard: int = -1
 
     def apply(self, x: Tensor) -> Tensor:
         coefficients = self.coefficients.to(x.dtype).unsqueeze(-1)
@@ -122,12 +123,12 @@ class ShardPolynomial(MaskOperator):
         out = coefficients[:, 0] * x
         for k in range(1, coefficients.size(1)):
             product = self.matrix.apply(current)
-            before, current = current, 2.0 * product - before if self.chebyshev and k > 1 else product
+            before, current = current, 2.0 * product - before if self.method == 'chebyshev' and k > 1 else product
             out = out + coefficients[:, k] * current
         return out
 
     def magnitude(self, x: Tensor) -> Tensor:
-        if not self.chebyshev:
+        if self.method == 'powers':
             return super().magnitude(x)
         matrix = self.matrix.inner
         assert isinstance(matrix, Sparse)  # a square matrix on the extended nodes

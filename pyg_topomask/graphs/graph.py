@@ -344,7 +344,7 @@ class Graph:
         return not mask.fresh and self.has_cached(mask.settings())
 
     def has_cached(self, key: Hashable) -> bool:
-        r"""Returns whether :meth:`cached` has been called with a key."""
+        r"""Returns whether the graph has something under a key: a state, or what :meth:`cached` made."""
         return key in self._states
 
     def cached(self, key: Hashable, make: Callable[[], State]) -> State:

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-# The file of this folder with the kernel of each name: that of the plain version which it replaces.
+# The file of this folder that holds each kernel.
 _KERNELS = {
     'attend_entries': 'entries',
     'attend_entries_backward': 'entries',
@@ -41,10 +41,10 @@ _KERNELS = {
 
 
 def kernel(name: str, device: torch.device) -> Any:
-    r"""Returns the machine code of a function, or :obj:`None` if there is only the plain version on this device.
+    r"""Returns a kernel, or :obj:`None` if there is none on this device, and the plain version computes.
 
     Args:
-        name (str): The name of the plain version.
+        name (str): The name of the kernel.
         device (torch.device): The device of the tensors.
 
     Example:

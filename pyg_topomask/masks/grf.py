@@ -32,7 +32,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 @dataclass
 class GRFState:
-    r"""The walks of the queries and of the keys of a :class:`GRFMask`, which may be the same."""
+    r"""The walks of the queries and of the keys of a mask, which may be the same."""
 
     query: WalkFeatures
     key: WalkFeatures
@@ -240,7 +240,7 @@ class GRFMask(LogarithmicMask):
             return sparse_operator(graph, state.query.pattern, state.query.values(f), self.heads)
 
         def features(walks: WalkFeatures, series: Tensor) -> Sparse:
-            return Sparse(walks.values(series), walks.pattern, heads=self.heads)
+            return Sparse(walks.values(series), walks.pattern, segments=graph.segments, heads=self.heads)
 
         def product() -> MaskOperator:
             queries, keys = [], []

@@ -23,7 +23,7 @@ from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_h
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.operators.sparse import of_entries
+from pyg_topomask.operators.sparse import lazy_sparse
 from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -124,7 +124,7 @@ class HopMask(LogarithmicMask):
         f = self.f
         # They are not formed where blocks serve instead.
         entries = SparseEntries(lambda: Entries(state.pattern, state.values(f)), state.nnz)
-        return of_entries(graph.segments, self.heads, entries, self._blocks(graph, state, f))
+        return lazy_sparse(graph.segments, self.heads, entries, self._blocks(graph, state, f))
 
     def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> PreparedBlocks | None:
         r"""Returns the blocks of the graphs as functions of the number of hops."""

@@ -204,7 +204,7 @@ class RWGNKMask(Mask):
         discounts = self.discounts
 
         def features(walks: WalkFeatures) -> Sparse:
-            return Sparse(self.normalized(walks, discounts), walks.pattern, heads=self.heads)
+            return Sparse(self.normalized(walks, discounts), walks.pattern, segments=graph.segments, heads=self.heads)
 
         def product() -> MaskOperator:
             query = features(state.query)

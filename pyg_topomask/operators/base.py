@@ -62,7 +62,8 @@ class MaskOperator(Arithmetic, ABC):
     and overrides what it knows better.
 
     Args:
-        segments (Segments): The division of the :math:`N` nodes into graphs.
+        segments (Segments): The division of the :math:`N` nodes into graphs. Operators that custom operators of torch build
+            know none, and only multiply.
         heads (int): The number of heads :math:`H`; :obj:`1` broadcasts to any number of heads. (default: :obj:`1`)
         cost (int): Multiplications of a product per head and column, which the choice of route compares. (default: :obj:`0`)
     """
@@ -116,7 +117,7 @@ class MaskOperator(Arithmetic, ABC):
         return None
 
     def formed(self) -> MaskOperator:
-        r"""Returns the operator that multiplies."""
+        r"""Returns the operator itself, or the product of :class:`Alternatives`, which is then formed."""
         return self
 
     def diagonal(self) -> Tensor | None:
@@ -144,8 +145,8 @@ class MaskOperator(Arithmetic, ABC):
         raise NotImplementedError
 
     def signs(self) -> Sequence[Tensor] | None:
-        r"""Returns tensors without whose negative numbers no entry is negative, and :meth:`magnitude` is the product; or
-        :obj:`None`.
+        r"""Returns the tensors whose signs decide those of the entries, or :obj:`None` if these are unknown. If none of their
+        numbers is negative, no entry is negative, and :meth:`magnitude` is the product.
         """
         return None
 
@@ -198,7 +199,7 @@ class MaskOperator(Arithmetic, ABC):
         matrix = MaskLinearOperator(
             heads.squeeze(0) if self.heads == 1 else heads,
             *tensors,
-            description=text,
+            text=text,
             size=(self.segments.num_nodes, self.heads),
         )
         if check:
@@ -217,8 +218,8 @@ class MaskOperator(Arithmetic, ABC):
         if isinstance(other, MaskOperator):
             check_graphs((self, other))
             common_heads((self, other))
-            for inner, factors in ((self, other.low_rank), (other, self.low_rank)):
-                if factors is not None:
+            for inner, given in ((self, other), (other, self)):
+                if (factors := given.low_rank) is not None:
                     return Hadamard(factors.left, factors.right, inner)
             raise ArgumentError(
                 'mask',
@@ -244,10 +245,9 @@ class MaskOperator(Arithmetic, ABC):
         return reduce(torch.promote_types, floating) if floating else torch.get_default_dtype()
 
     def __repr__(self) -> str:
-        return (
-            f'{type(self).__name__}(heads={self.heads}, num_nodes={self.segments.num_nodes}, '
-            f'num_graphs={self.segments.num_graphs})'
-        )
+        segments: Segments | None = self.segments
+        sizes = '' if segments is None else f', num_nodes={segments.num_nodes}, num_graphs={segments.num_graphs}'
+        return f'{type(self).__name__}(heads={self.heads}{sizes})'
 
 
 def check_scale(scale: Tensor, heads: int) -> None:
@@ -301,12 +301,6 @@ class LowRank(MaskOperator):
     right: Tensor
     index: Tensor
     ptr: Tensor
-
-    @classmethod
-    def within(cls, segments: Segments, left: Tensor, right: Tensor) -> LowRank:
-        r"""Returns the operator with the given factors on the graphs of a batch."""
-        heads, cost = max(left.size(1), right.size(1)), segments.num_nodes * left.size(-1)
-        return cls(left, right, segments.index, segments.ptr, segments=segments, heads=heads, cost=cost)
 
     def apply(self, x: Tensor) -> Tensor:
         left, right = self.left.to(x.dtype), self.right.to(x.dtype)
@@ -582,7 +576,8 @@ class Chain(MaskOperator):
 
 @dataclass(eq=False, repr=False)
 class Alternatives(MaskOperator):
-    r"""One mask in several forms. Attention takes the cheapest, and no other is formed.
+    r"""One mask in several forms. Attention takes the cheapest, and no other is formed. Custom operators of torch build the
+    product alone.
 
     Args:
         product (MaskOperator or callable): An operator, or a function that returns it.
@@ -593,6 +588,10 @@ class Alternatives(MaskOperator):
     product: MaskOperator | Callable[[], MaskOperator]
     entries: SparseEntries | None = None
     blocks: PreparedBlocks | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.product, MaskOperator) and self.segments is None:
+            self.segments, self.heads, self.cost = self.product.segments, self.product.heads, self.product.cost
 
     def formed(self) -> MaskOperator:
         if not isinstance(self.product, MaskOperator):

@@ -75,13 +75,15 @@ class SparseEntries:
             )
 
     def with_values(self: Listed, change: Callable[[Entries], Entries]) -> Listed:
-        r"""Returns entries that are made of these."""
+        r"""Returns the entries that a function makes of these."""
         return replace(self, make=lambda: change(self()), make_without_row_scale=None)
 
     def transposed(self) -> SparseEntries | None:
+        r"""Returns the entries of the transpose, or :obj:`None` if other processes have them."""
         return self.with_values(lambda each: Entries(each.pattern.T, each.value.index_select(1, each.pattern.perm_t)))
 
     def scaled(self, scale: Tensor) -> SparseEntries:
+        r"""Returns the entries times a number, or times one number per head, :obj:`[H]`."""
         return self.with_values(lambda each: Entries(each.pattern, each.value * scale.to(each.value.dtype).unsqueeze(-1)))
 
     def weighted(self, left: Tensor, right: Tensor) -> SparseEntries:

@@ -34,7 +34,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
     Args:
         heads (torch.Tensor): The head of each matrix, in the shape of the batch.
         *tensors (torch.Tensor): The tensors of the mask.
-        description (str): What describes the operator beside its tensors.
+        text (str): What describes the operator beside its tensors.
         size (tuple of int): The numbers of nodes and heads of the mask.
         rows (torch.Tensor, optional): The nodes of the rows. (default: :obj:`None`, all)
         cols (torch.Tensor, optional): The nodes of the columns. (default: :obj:`None`, all)
@@ -44,14 +44,14 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         self,
         heads: Tensor,
         *tensors: Tensor,
-        description: str,
+        text: str,
         size: tuple[int, int],
         rows: Tensor | None = None,
         cols: Tensor | None = None,
     ) -> None:
-        super().__init__(heads, *tensors, description=description, size=size, rows=rows, cols=cols)
+        super().__init__(heads, *tensors, text=text, size=size, rows=rows, cols=cols)
         self._heads, self._tensors = heads, tensors
-        self._operator: Any = build(description, tensors)
+        self._operator: Any = build(text, tensors)
         self._num_nodes, self._num_heads = size
         self._rows, self._cols = rows, cols
 
@@ -105,7 +105,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
 
     def _transpose_nonbatch(self) -> MaskLinearOperator:
         tensors, text = describe(self._operator.T)
-        return self._changed(description=text, tensors=tensors, rows=self._cols, cols=self._rows)
+        return self._changed(text=text, tensors=tensors, rows=self._cols, cols=self._rows)
 
     def _getitem(self, row_index: Any, col_index: Any, *batch_indices: Any) -> MaskLinearOperator:
         def selected(side: Tensor | None, index: Any) -> Tensor | None:
@@ -150,7 +150,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
         if root is None:
             return super().root_decomposition(method)
         tensors, text = describe(root)
-        return RootLinearOperator(self._changed(description=text, tensors=tensors, cols=None))
+        return RootLinearOperator(self._changed(text=text, tensors=tensors, cols=None))
 
     def _expand_batch(self, batch_shape: torch.Size | list[int]) -> MaskLinearOperator:
         return self._changed(heads=self._heads.expand(batch_shape))

@@ -44,5 +44,6 @@ def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator
 
 @singledispatch
 def low_rank_within(segments: Segments, left: Tensor, right: Tensor) -> MaskOperator:
-    r"""Returns the operator with the given factors on the graphs of a batch."""
-    return LowRank.within(segments, left, right)
+    r"""Returns the operator with the given factors. Nodes of several processes have another one."""
+    heads, cost = max(left.size(1), right.size(1)), segments.num_nodes * left.size(-1)
+    return LowRank(left, right, segments.index, segments.ptr, segments=segments, heads=heads, cost=cost)

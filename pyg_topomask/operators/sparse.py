@@ -55,7 +55,7 @@ class Sparse(MaskOperator):
 
 
 @singledispatch
-def operator_of(entries: SparseEntries) -> MaskOperator:
+def formed_sparse(entries: SparseEntries) -> MaskOperator:
     r"""Returns the operator of given entries."""
     formed = entries()
     return Sparse(formed.value, formed.pattern)
@@ -126,10 +126,10 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
             ENTRYWISE_PRODUCTS,
             'power series are not sparse if edge weights require gradients, nor on shards',
         )
-    return of_entries(left.segments, common_heads((left, right)), first.intersection(second))
+    return lazy_sparse(left.segments, common_heads((left, right)), first.intersection(second))
 
 
-def of_entries(segments: Segments, heads: int, entries: SparseEntries, blocks: PreparedBlocks | None = None) -> MaskOperator:
+def lazy_sparse(segments: Segments, heads: int, entries: SparseEntries, blocks: PreparedBlocks | None = None) -> MaskOperator:
     r"""Returns a sparse mask whose entries are formed when they are called for.
 
     Args:
@@ -139,4 +139,4 @@ def of_entries(segments: Segments, heads: int, entries: SparseEntries, blocks: P
         blocks (PreparedBlocks, optional): The blocks of small graphs. (default: :obj:`None`)
     """
     cost = segments.num_nodes if entries.max_nnz is None else entries.max_nnz
-    return Alternatives(lambda: operator_of(entries), entries, blocks, segments=segments, heads=heads, cost=cost)
+    return Alternatives(lambda: formed_sparse(entries), entries, blocks, segments=segments, heads=heads, cost=cost)

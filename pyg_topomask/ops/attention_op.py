@@ -12,7 +12,7 @@ from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.description import build
 from pyg_topomask.utils.functorch import gradients, transformable, transforms_in_operator
 
-_SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str operator, int heads'
+_SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str text, int heads'
 
 
 class AttentionInputs(NamedTuple):
@@ -24,7 +24,7 @@ class AttentionInputs(NamedTuple):
         v (torch.Tensor): Values, :obj:`[N, H, d]`.
         tensors (sequence of torch.Tensor): The tensors of the mask.
         constants (sequence of torch.Tensor): Tensors without gradients, such as the positions of entries.
-        operator (str): What describes the mask beside its tensors. (default: :obj:`""`)
+        text (str): What describes the mask beside its tensors. (default: :obj:`""`)
         heads (int): The number of heads of the mask, :obj:`1` if all heads share it. (default: :obj:`1`)
     """
 
@@ -33,12 +33,12 @@ class AttentionInputs(NamedTuple):
     v: Tensor
     tensors: Sequence[Tensor]
     constants: Sequence[Tensor]
-    operator: str = ''
+    text: str = ''
     heads: int = 1
 
     def mask(self, learnable: Sequence[int] = (), learned: Sequence[Tensor] = ()) -> MaskOperator:
         r"""Returns the mask, with other tensors in some places."""
-        return build(self.operator, replaced(self.tensors, learnable, learned))
+        return build(self.text, replaced(self.tensors, learnable, learned))
 
 
 def replaced(tensors: Sequence[Tensor], indices: Sequence[int], replacements: Sequence[Tensor]) -> list[Tensor]:
@@ -114,7 +114,7 @@ def attention_op(
         return [tensor.new_empty(tensor.shape) for tensor in (inputs.q, inputs.k, inputs.v, *learned)]
 
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        q, k, v, tensors, constants, ctx.operator, ctx.heads = inputs
+        q, k, v, tensors, constants, ctx.text, ctx.heads = inputs
         ctx.save_for_backward(*output, q, k, v, *tensors, *constants)
         ctx.num_tensors, ctx.num_constants = len(tensors), len(constants)
         ctx.learnable = [index for index, tensor in enumerate(tensors) if tensor.requires_grad]
@@ -127,7 +127,7 @@ def attention_op(
 
     def setup_second_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         grad, grad_second, _, kept, ctx.learnable, *arguments = inputs
-        q, k, v, tensors, constants, ctx.operator, ctx.heads = arguments
+        q, k, v, tensors, constants, ctx.text, ctx.heads = arguments
         ctx.save_for_backward(grad, grad_second, kept, q, k, v, *tensors, *constants)
         ctx.num_tensors, ctx.num_constants = len(tensors), len(constants)
 
@@ -165,7 +165,7 @@ def attention_op(
 def _arguments(ctx: Any, inputs: Sequence[Tensor]) -> tuple[Any, ...]:
     r"""Returns the arguments of the operator from the tensors that were saved."""
     q, k, v, *rest = inputs
-    return q, k, v, rest[: ctx.num_tensors], rest[ctx.num_tensors :], ctx.operator, ctx.heads
+    return q, k, v, rest[: ctx.num_tensors], rest[ctx.num_tensors :], ctx.text, ctx.heads
 
 
 def _of_arguments(ctx: Any, grads: Sequence[Tensor]) -> tuple[Any, ...]:

@@ -35,7 +35,7 @@ def random_pattern(num_nodes: int, share: float = 0.3) -> SparsePattern:
     return SparsePattern.from_sorted(*dense.nonzero().t(), num_nodes, num_nodes)
 
 
-def operator_of(pattern: SparsePattern, value: Tensor, heads: int) -> MaskOperator:
+def formed_sparse(pattern: SparsePattern, value: Tensor, heads: int) -> MaskOperator:
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), pattern.num_rows)
     return sparse_operator(graph, pattern, value, heads)
 
@@ -69,7 +69,7 @@ def test_is_the_equation(heads: int, shared: bool, backend: bool) -> None:
     matrix = torch.zeros(heads, 23, 23, dtype=torch.float64)
     matrix[:, pattern.row.long(), pattern.col.long()] = value
     expected = masked_attention(*(x.numpy() for x in (q, k, v, matrix)))
-    out = masked_linear_attention(q, k, v, operator_of(pattern, value, heads), 'edges').numpy()
+    out = masked_linear_attention(q, k, v, formed_sparse(pattern, value, heads), 'edges').numpy()
     weighs = pattern.rowptr.diff().numpy() > 0
     assert (out[~weighs] == 0).all()
     np.testing.assert_allclose(out[weighs], expected[weighs], rtol=1e-8, atol=1e-9)
@@ -86,7 +86,7 @@ def test_agrees_with_the_plain_version(
     pattern = random_pattern(31)
     q, k, v, pull = numbers(31, heads, features, channels, dtype)
     value = torch.rand(1 if shared else heads, pattern.nnz, dtype=dtype)
-    operator_from = partial(operator_of, pattern, heads=heads)
+    operator_from = partial(formed_sparse, pattern, heads=heads)
     tolerance = 1e-4 if dtype == torch.float32 else 1e-9
     for actual, expected in both(monkeypatch, [q.abs(), k.abs(), v, pull], value, operator_from):
         assert actual.dtype == dtype
@@ -101,7 +101,7 @@ def test_gradients_are_those_of_finite_differences(backend: bool) -> None:
         leaves = [x.abs().requires_grad_() for x in (*numbers(8, heads, 3, 2)[:3], value)]
 
         def attend(q: Tensor, k: Tensor, v: Tensor, value: Tensor, heads: int = heads) -> Tensor:
-            return masked_linear_attention(q, k, v, operator_of(pattern, value, heads), 'edges')
+            return masked_linear_attention(q, k, v, formed_sparse(pattern, value, heads), 'edges')
 
         assert torch.autograd.gradcheck(attend, leaves)
 
@@ -111,7 +111,7 @@ def test_transposed_masks(monkeypatch: pytest.MonkeyPatch) -> None:
     pattern = random_pattern(19)
 
     def operator_from(value: Tensor) -> MaskOperator:
-        return operator_of(pattern, value, 4).T
+        return formed_sparse(pattern, value, 4).T
 
     q, k, v, pull = numbers(19, 4, 6, 6)
     for actual, expected in both(monkeypatch, [q.abs(), k.abs(), v, pull], torch.rand(4, pattern.nnz).double(), operator_from):
@@ -124,7 +124,7 @@ def test_tensors_that_lie_apart(heads: int, features: int, channels: int, monkey
     pattern = random_pattern(17)
     tensors = [x.abs().transpose(0, 2).contiguous().transpose(0, 2) for x in numbers(17, heads, features, channels)]
     value = torch.rand(pattern.nnz, heads, dtype=torch.float64).t()
-    for actual, expected in both(monkeypatch, tensors, value, partial(operator_of, pattern, heads=heads)):
+    for actual, expected in both(monkeypatch, tensors, value, partial(formed_sparse, pattern, heads=heads)):
         torch.testing.assert_close(actual, expected)
 
 
@@ -132,7 +132,7 @@ def test_tensors_that_lie_apart(heads: int, features: int, channels: int, monkey
 def test_nothing_to_attend_to(num_nodes: int) -> None:
     pattern = SparsePattern.from_sorted(*torch.empty(2, 0, dtype=torch.long), num_nodes, num_nodes)
     tensors = numbers(num_nodes, 2, 3, 4)
-    for result in results(tensors, torch.empty(2, 0, dtype=torch.float64), partial(operator_of, pattern, heads=2)):
+    for result in results(tensors, torch.empty(2, 0, dtype=torch.float64), partial(formed_sparse, pattern, heads=2)):
         assert (result == 0).all()
 
 
@@ -142,7 +142,7 @@ def test_positions_of_either_type(index: torch.dtype, monkeypatch: pytest.Monkey
     pattern = SparsePattern(*(tensor.to(index) for tensor in random_pattern(12).tensors))
     q, k, v, pull = numbers(12, 2, 4, 4)
     value = torch.rand(2, pattern.nnz, dtype=torch.float64)
-    for actual, expected in both(monkeypatch, [q.abs(), k.abs(), v, pull], value, partial(operator_of, pattern, heads=2)):
+    for actual, expected in both(monkeypatch, [q.abs(), k.abs(), v, pull], value, partial(formed_sparse, pattern, heads=2)):
         torch.testing.assert_close(actual, expected)
 
 
@@ -151,7 +151,7 @@ def test_threads_and_groups_of_heads_change_no_bit(shared: bool, monkeypatch: py
     torch.manual_seed(0)
     pattern, threads = random_pattern(40), torch.get_num_threads()
     value = torch.rand(1 if shared else 8, pattern.nnz)
-    arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(operator_of, pattern, heads=8)
+    arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(formed_sparse, pattern, heads=8)
     expected = results(*arguments)
     blocks: list[int] = []
 
@@ -204,7 +204,7 @@ def test_parts_are_closed() -> None:
 def test_parts_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     pattern, before = side_by_side([9, 5, 1, 12, 30, 2]), torch.get_num_threads()
-    arguments = numbers(59, 4, 16, 16, torch.float32), torch.rand(4, pattern.nnz), partial(operator_of, pattern, heads=4)
+    arguments = numbers(59, 4, 16, 16, torch.float32), torch.rand(4, pattern.nnz), partial(formed_sparse, pattern, heads=4)
     expected = results(*arguments)
     monkeypatch.setattr(compiled, '_TOGETHER', 1)
     monkeypatch.setattr(compiled, 'ALONE', 100 * 4 * 32)  # one part is large
@@ -222,7 +222,7 @@ def test_nan_and_infinity_stay_in_their_rows(backend: bool) -> None:
     row, col = torch.ones(size, size).nonzero().t()
     pattern = SparsePattern.from_sorted(torch.cat([row, row + size]), torch.cat([col, col + size]), 2 * size, 2 * size)
     value = torch.rand(4, pattern.nnz, dtype=torch.float64)
-    operator_from = partial(operator_of, pattern, heads=4)
+    operator_from = partial(formed_sparse, pattern, heads=4)
     for bad in (torch.nan, torch.inf):
         tensors = [x.abs() for x in numbers(2 * size, 4, 7, 7)]
         clean = results(tensors, value, operator_from)
@@ -241,10 +241,10 @@ def test_heads_do_not_mix(backend: bool) -> None:
     pattern = random_pattern(11)
     value = torch.rand(5, pattern.nnz, dtype=torch.float64)
     q, k, v, _ = (x.abs() for x in numbers(11, 5, 9, 9))
-    together = masked_linear_attention(q, k, v, operator_of(pattern, value, 5), 'edges')
+    together = masked_linear_attention(q, k, v, formed_sparse(pattern, value, 5), 'edges')
     for head in range(5):
         one = slice(head, head + 1)
-        alone = masked_linear_attention(q[:, one], k[:, one], v[:, one], operator_of(pattern, value[one], 1), 'edges')
+        alone = masked_linear_attention(q[:, one], k[:, one], v[:, one], formed_sparse(pattern, value[one], 1), 'edges')
         torch.testing.assert_close(alone, together[:, one])
 
 
@@ -254,7 +254,7 @@ def test_sums_that_cancel_are_no_weight(dtype: torch.dtype, backend: bool) -> No
     value = torch.tensor([[1.0, -1.0, 1e-42 if dtype == torch.float32 else 1e-310]], dtype=dtype)
     ones = torch.ones(2, 2, 3, dtype=dtype)
     for result in results(
-        [ones, ones, torch.rand(2, 2, 2, dtype=dtype), ones[..., :2]], value, partial(operator_of, pattern, heads=2)
+        [ones, ones, torch.rand(2, 2, 2, dtype=dtype), ones[..., :2]], value, partial(formed_sparse, pattern, heads=2)
     ):
         assert (result == 0).all()
 

@@ -58,7 +58,7 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
-    #: The structure of the operators of this mask: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors,
+    #: The form of the operators of this mask: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors,
     #: :obj:`"product"` for neither. :obj:`None` if it is unknown until the mask is bound.
     form: str | None = None
 

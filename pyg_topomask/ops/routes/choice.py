@@ -40,9 +40,11 @@ _SUMS = 1.5
 
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
     r"""Returns the route that :func:`~pyg_topomask.ops.masked_linear_attention` takes for a mask, by counting multiplications.
+    A mask of low rank on one graph takes :obj:`"low_rank"`. An exported program takes :obj:`"edges"` for a
+    :class:`~pyg_topomask.operators.Sparse` operator, and sums otherwise. In all other cases, the first rule that holds decides:
 
-    - :obj:`"blocks"`, if combinations of prepared blocks cost least, including the preparation, on a CPU. Under
-      :func:`torch.compile`, which does not know the sizes of graphs, if an earlier call prepared them.
+    - :obj:`"blocks"`, if combinations of prepared blocks cost least, including the preparation, on a CPU. :func:`torch.compile`
+      does not know the sizes of graphs. Under it, they are taken if an earlier call prepared them.
     - :obj:`"edges"`, if the entries of a sparse mask cost no more than the products of the features route.
     - :obj:`"blocks"`, if forming them costs less than the routes below, and they are small.
     - :obj:`"low_rank"` for masks of low rank, and :obj:`"features"` for all others.
@@ -69,8 +71,8 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if sums == 'low_rank' and not segments.several:
         return sums
     products, pair = num_features * (num_channels + 1), num_features + num_channels + 1
-    features, entries = _of_features(mask, products), _of_entries(mask, pair)
-    if _of_prepared_blocks(mask, pair, tracing) <= min(features, entries):
+    features, entries = _cost_of_features(mask, products), _cost_of_edges(mask, pair)
+    if _cost_of_prepared_blocks(mask, pair, tracing) <= min(features, entries):
         return 'blocks'
     if entries <= features:
         return 'edges'
@@ -106,14 +108,14 @@ def _is_compiled(mask: MaskOperator) -> bool:
     return uses_numba(mask.segments.device or torch.device('cpu'))
 
 
-def _of_features(mask: MaskOperator, products: int) -> float:
+def _cost_of_features(mask: MaskOperator, products: int) -> float:
     r"""Multiplications per head of the features route, for products of a feature and a channel."""
     if _is_compiled(mask) and mask.has_machine_code():
         return (_COMPILED * mask.cost + _SPREAD * mask.segments.num_nodes) * products
     return mask.cost * products
 
 
-def _of_entries(mask: MaskOperator, pair: int) -> float:
+def _cost_of_edges(mask: MaskOperator, pair: int) -> float:
     r"""What the edges route takes, in multiplications of the features route, if it is available."""
     entries = mask.entries
     nnz = None if entries is None else entries.max_nnz
@@ -122,7 +124,7 @@ def _of_entries(mask: MaskOperator, pair: int) -> float:
     return nnz * pair / (_SPARSE_COMPILED if _is_compiled(mask) else _SPARSE)
 
 
-def _of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:
+def _cost_of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:
     r"""What prepared blocks take, in multiplications of the features route, if they are available."""
     blocks, segments = prepared_blocks(mask), mask.segments
     if blocks is None:
@@ -144,4 +146,4 @@ def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int) -> bool:
     if mask.is_low_rank:
         return segments.num_pairs * pair < _SUMS * segments.num_nodes * products
     formed = mask.cost * segments.largest + segments.num_pairs * pair
-    return formed < _of_features(mask, products) + _OUTER * segments.num_nodes * products
+    return formed < _cost_of_features(mask, products) + _OUTER * segments.num_nodes * products
