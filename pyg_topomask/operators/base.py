@@ -482,28 +482,34 @@ class Sum(MaskOperator):
 
 @dataclass(eq=False, repr=False)
 class Heads(MaskOperator):
-    r"""Masks side by side: the first acts on the first :obj:`terms[0].heads` heads, and so on."""
+    r"""Masks side by side: the first acts on the first heads, and so on.
+
+    Args:
+        terms (tuple of MaskOperator): The masks.
+        widths (tuple of int): The number of heads of each mask. (default: those of the masks)
+    """
 
     terms: tuple[MaskOperator, ...]
+    widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        self.widths = self.widths or tuple(term.heads for term in self.terms)
         self.segments, self.heads = check_graphs(self.terms), sum(self.widths)
-        self.cost = sum(term.cost * term.heads for term in self.terms) // self.heads
-
-    @property
-    def widths(self) -> list[int]:
-        r"""The number of heads of each mask."""
-        return [term.heads for term in self.terms]
+        costs = (term.cost * width for term, width in zip(self.terms, self.widths, strict=True))
+        self.cost = sum(costs) // self.heads
 
     def apply(self, x: Tensor) -> Tensor:
-        return torch.cat([term.apply(part) for term, part in zip(self.terms, x.split(self.widths, 1), strict=True)], dim=1)
+        parts = zip(self.terms, x.split(self.widths, dim=1), strict=True)
+        return torch.cat([term.apply(part) for term, part in parts], dim=1)
 
     def magnitude(self, x: Tensor) -> Tensor:
-        return torch.cat([term.magnitude(part) for term, part in zip(self.terms, x.split(self.widths, 1), strict=True)], dim=1)
+        return torch.cat(
+            [term.magnitude(part) for term, part in zip(self.terms, x.split(self.widths, dim=1), strict=True)], dim=1
+        )
 
     @property
     def T(self) -> MaskOperator:
-        return Heads(tuple(term.T for term in self.terms))
+        return Heads(tuple(term.T for term in self.terms), self.widths)
 
     @property
     def entries(self) -> SparseEntries | None:

@@ -58,7 +58,7 @@ class Sparse(MaskOperator):
 def formed_sparse(entries: SparseEntries) -> MaskOperator:
     r"""Returns the operator of given entries."""
     formed = entries()
-    return Sparse(formed.value, formed.pattern)
+    return Sparse(formed.value, formed.pattern, heads=formed.value.size(0))
 
 
 def entries_of(mask: MaskOperator) -> Entries:

@@ -12,6 +12,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
     GRFMask,
+    HopMask,
     MultiHeadMask,
     PackingMask,
     PowerSeriesMask,
@@ -127,3 +128,15 @@ def test_bad_parts_are_refused() -> None:
         MultiHeadMask(PackingMask(), 'GRF')
     with pytest.raises(ValueError, match='heads'):
         MaskedLinearAttention(6, heads=3, mask=make())
+
+
+@pytest.mark.parametrize('route', ['features', 'blocks'])
+def test_a_multiple_of_masks_with_other_numbers_of_heads_attends_as_its_matrix(route: str) -> None:
+    """Custom operators build the mask again, whose parts then know no heads but those that the text holds."""
+    mask = (2.0 * MultiHeadMask(PackingMask(), HopMask(2))).double()
+    for data in (small_graph(), GRAPHS['batch']()):
+        operator = mask(data)
+        q, k, v = torch.rand(3, data.num_nodes, 3, 4, dtype=torch.float64).unbind(0)
+        expected = masked_attention(*(x.numpy() for x in (q, k, v)), operator.to_dense().detach().numpy())
+        torch.testing.assert_close(masked_linear_attention(q, k, v, operator, route).detach(), torch.from_numpy(expected))
+        torch.testing.assert_close(operator.magnitude(v), operator.matmul(v))
