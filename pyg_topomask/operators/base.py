@@ -602,7 +602,7 @@ class Alternatives(MaskOperator):
     def formed(self) -> MaskOperator:
         if not isinstance(self.product, MaskOperator):
             self.product = self.product()
-        return self.product
+        return self.product.formed()
 
     def apply(self, x: Tensor) -> Tensor:
         return self.formed().apply(x)
@@ -613,7 +613,8 @@ class Alternatives(MaskOperator):
     @property
     def T(self) -> MaskOperator:
         entries = None if self.entries is None else self.entries.transposed()
-        return replace(self, product=lambda: self.formed().T, entries=entries, blocks=None)
+        product = self.product.T if isinstance(self.product, MaskOperator) else lambda: self.formed().T
+        return replace(self, product=product, entries=entries, blocks=None)
 
     def diagonal(self) -> Tensor | None:
         return self.formed().diagonal()

@@ -14,6 +14,7 @@ from dataclasses import fields
 from functools import lru_cache
 from typing import Any, TypeVar
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -56,7 +57,7 @@ def _parts(value: Any, tensors: list[Tensor]) -> Any:
         value = value.formed() if hasattr(value, 'formed') else value
         names = [field.name for field in fields(value) if field.name not in _CONTEXT]
         return (_NAMES[type(value)], *[_parts(getattr(value, name), tensors) for name in names])
-    return value
+    return value.item() if isinstance(value, np.generic) else value
 
 
 @torch.compiler.assume_constant_result

@@ -1,5 +1,6 @@
 from dataclasses import dataclass
 
+import numpy as np
 import pytest
 import torch
 from graphs import small_digraph
@@ -7,8 +8,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, PackingMask
-from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, PackingMask, PowerSeriesMask
+from pyg_topomask.operators.base import Alternatives, MaskOperator
 from pyg_topomask.operators.description import build, describe
 from pyg_topomask.operators.low_rank import low_rank_operator
 
@@ -208,3 +209,25 @@ def test_lists_divide_heads() -> None:
     mask, graph = AdjacencyMask(2), small_digraph()
     torch.testing.assert_close((mask / [2.0, 4])(graph).to_dense(), mask(graph).to_dense() / torch.tensor([[[2.0]], [[4.0]]]))
     torch.testing.assert_close((mask(graph) / [2.0, 4]).to_dense(), (mask / [2.0, 4])(graph).to_dense())
+
+
+def test_alternatives_of_alternatives_are_built_from_the_last_product() -> None:
+    operator = bind()
+    for product in (operator, lambda: bind().T):
+        several = Alternatives(product, segments=operator.segments, heads=2)
+        tensors, text = describe(several)
+        x = torch.randn(6, 2, 3, dtype=torch.float64)
+        assert torch.equal(build(text, tensors).apply(x), several.apply(x))
+
+
+def test_transposes_of_masks_with_machine_code_have_it() -> None:
+    operator = PowerSeriesMask(2)(small_digraph())
+    assert operator.has_machine_code()
+    assert operator.T.has_machine_code()
+
+
+def test_settings_may_be_numbers_of_numpy() -> None:
+    operator = HeatKernelMask(2, 'adjacency', tolerance=np.float64(1e-4))(small_digraph())
+    tensors, text = describe(operator)
+    x = torch.rand(6, 2, 3)
+    assert torch.equal(build(text, tensors).apply(x), operator.apply(x))
