@@ -31,12 +31,14 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyState
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.masks.rwgnk import gram_of_powers
-from pyg_topomask.operators.base import Alternatives, Chain, Hadamard, MaskOperator
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import Hadamard, MaskOperator
+from pyg_topomask.operators.chain import Chain
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.paired import PairedWalks
 from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
 Generator = torch.Generator | None
@@ -204,7 +206,7 @@ def _chain(
     return Alternatives(product, entries, **context, cost=cost)
 
 
-def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[GRFState], Entries]) -> ShardEntries | None:
+def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[PairedWalks], Entries]) -> ShardEntries | None:
     meetings = state.meetings
     if meetings is None:
         return None
@@ -224,7 +226,7 @@ def _bind_grf(mask: masks.GRFMask, graph: Shard, state: Any) -> MaskOperator:
         return _chain(mask, graph, queries, keys, all_values)
     query, key = state.query, state.key
     if mask.asymmetric is True:
-        operator = mask.bind(_without_edges(query.halo.size, graph.device), GRFState(query.features, key.features))
+        operator = mask.bind(_without_edges(query.halo.size, graph.device), PairedWalks(query.features, key.features))
         return rows_of_shard(graph, query.halo, operator)
 
     def values() -> tuple[Tensor, Tensor]:
@@ -275,7 +277,7 @@ def _bind_sampled_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: ShardEnsembl
         value = mask.normalized(query, discounts)
         return value, value if key is query else mask.normalized(key, discounts)
 
-    def combined(walks: GRFState) -> Entries:
+    def combined(walks: PairedWalks) -> Entries:
         pairs = walks.pairs(discounts.dtype, 'sums')
         return Entries(pairs.pattern, pairs.values(discounts, discounts))
 

@@ -10,8 +10,8 @@ import torch
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.walks import ShardWalks
-from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.paired import PairedWalks
 
 #: The number of meetings per visit, up to which a mask lists its entries.
 MOST = 16
@@ -24,7 +24,7 @@ class Meetings:
     """
 
     halo: Halo
-    walks: GRFState
+    walks: PairedWalks
     count: int
 
 
@@ -76,4 +76,4 @@ def _meet(graph: Shard, query: ShardWalks, key: ShardWalks) -> Meetings | None:
         features.start, place[features.visited].to(features.visited), features.length, features.load, halo.size, longest
     )
     keys = WalkFeatures.from_visits(halo.extended(start), place[visited], length, load, halo.size, longest)
-    return Meetings(halo, GRFState(queries, keys), int(count))
+    return Meetings(halo, PairedWalks(queries, keys), int(count))

@@ -15,7 +15,8 @@ from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
 from pyg_topomask.distributed.shard import Shard, ShardSegments
-from pyg_topomask.operators.base import Alternatives, LowRank, MaskOperator
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.exp_action import positive_off_diagonal, relative_error
 from pyg_topomask.operators.low_rank import low_rank_within
 from pyg_topomask.operators.sparse import Sparse, formed_sparse

@@ -8,6 +8,8 @@ from typing import Any
 
 import torch
 
+from pyg_topomask.utils.functorch import outside_transforms
+
 # How many passes keep their seeds: a layer may be called this often in one forward pass with checkpointing.
 _PASSES = 64
 
@@ -35,6 +37,7 @@ class ForwardPass:
         self._passes: deque[_Pass] = deque(maxlen=_PASSES)
         self._current = _Pass(0)
 
+    @outside_transforms
     def enter(self, user: object) -> None:
         r"""Enters the pass, before a user, such as a mask, requests states."""
         number = int(torch.randint(2**62, ()))
@@ -50,6 +53,7 @@ class ForwardPass:
         self._current = self._passes[-1]
         self._current.calls[call] = user  # kept alive, because its id could be reused otherwise
 
+    @outside_transforms
     def state(self, settings: Hashable, draw: Callable[[torch.Generator], Any]) -> Any:
         r"""Returns the state of :obj:`settings` in this pass, created at the first request."""
         states, seeds, generator = self._current.states, self._current.seeds, self._current.generator

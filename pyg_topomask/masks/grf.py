@@ -3,8 +3,6 @@ r"""Masks estimated by graph random features."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import torch
@@ -16,58 +14,19 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.power_series import warn_of_growth
-from pyg_topomask.operators.base import Alternatives, Chain, MaskOperator
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.chain import Chain
+from pyg_topomask.operators.entries import SparseEntries
 from pyg_topomask.operators.sparse import Sparse, sparse_operator
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
+from pyg_topomask.walks.paired import PairedWalks
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
-
-
-@dataclass
-class GRFState:
-    r"""The walks of the queries and of the keys of a mask, which may be the same."""
-
-    query: WalkFeatures
-    key: WalkFeatures
-    #: The walks stitched to these.
-    stitched: tuple[GRFState, ...] = ()
-    #: The mask blocks of the graphs.
-    cache: dict[Hashable, Any] = field(default_factory=dict)
-    _pairs: dict[Hashable, PairLoads] = field(default_factory=dict)
-
-    @cached_property
-    def num_features(self) -> int:
-        each = (int_or_symint(walks.visitors.sum()) for walks in (self.query, self.key))
-        return sum(each) + sum(state.num_features for state in self.stitched)
-
-    @cached_property
-    def num_pairs(self) -> int:
-        return count_pairs(self.query, self.key)
-
-    @cached_property
-    def num_entries(self) -> int:
-        return estimate_pairs(self.query, self.key)
-
-    def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
-        r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
-        pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
-        return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
-
-    def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
-        r"""Returns the loads of all pairs of meeting walks, computed once."""
-        return kept(self._pairs, (dtype, kinds), lambda: self._meet(dtype, kinds))
-
-    def _meet(self, dtype: torch.dtype, kinds: str) -> PairLoads:
-        if is_exporting():
-            raise ArgumentError('mask', 'entries of a GRFMask on a new graph', 'a Graph that was used before')
-        return PairLoads(self.query, self.key, dtype, kinds)
 
 
 @options_of(WalkSettings)
@@ -219,18 +178,18 @@ class GRFMask(LogarithmicMask):
     def settings(self) -> Hashable:
         return type(self), self.walk_settings, self.seed, self.stitch, self.fresh
 
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> GRFState:
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> PairedWalks:
         drawn = generator is not None or self.fresh
         if not drawn and (stored := load_walks(graph, self.walk_settings)) is not None:
             if self.stitch > 1:
                 raise ArgumentError('stitch', f'{self.stitch} for data with stored walks', '1, or data without stored walks')
-            return GRFState(*stored)
+            return PairedWalks(*stored)
         seeds = [None if drawn else seed_of_factor(self.seed, factor) for factor in range(self.stitch)]
-        first, *stitched = (GRFState(*sample_ensembles(graph, self.walk_settings, seed, generator)) for seed in seeds)
+        first, *stitched = (PairedWalks(*sample_ensembles(graph, self.walk_settings, seed, generator)) for seed in seeds)
         first.stitched = tuple(stitched)
         return first
 
-    def bind(self, graph: Graph, state: GRFState) -> MaskOperator:
+    def bind(self, graph: Graph, state: PairedWalks) -> MaskOperator:
         f = self.f
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:

@@ -18,7 +18,8 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base.parameters import DiffusionMask
-from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.exp_action import ExpAction, chebyshev_coefficients, chebyshev_error, taylor_coefficients
 from pyg_topomask.operators.polynomial import polynomial_blocks
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks

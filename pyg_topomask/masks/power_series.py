@@ -19,7 +19,8 @@ from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import power_entries
 from pyg_topomask.masks.base.series import convolve, deconvolve, initial_series, resolve_positive
-from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse_matmul import multiply

@@ -16,8 +16,9 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.grf import GRFState
-from pyg_topomask.operators.base import Alternatives, Chain, Hadamard, MaskOperator
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import Hadamard, MaskOperator
+from pyg_topomask.operators.chain import Chain
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.operators.polynomial import Polynomial, polynomial_terms
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks, blocks_of
@@ -26,6 +27,7 @@ from pyg_topomask.utils.checks import check_choice, check_not_negative, checked_
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.paired import PairedWalks
 from pyg_topomask.walks.pairs import blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.walk import sample_ensembles
@@ -176,7 +178,7 @@ class RWGNKMask(Mask):
 
     def prepare(
         self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None
-    ) -> ExpectedVisits | GRFState:
+    ) -> ExpectedVisits | PairedWalks:
         r"""Samples walks, or computes their expectation. Unnormalized transition probabilities of the edges, :obj:`[E]`,
         override :obj:`transition` of the mask, and new walks are then sampled.
         """
@@ -188,7 +190,7 @@ class RWGNKMask(Mask):
         if self.exact:
             return self._expect(graph, settings.transition)
         stored = load_walks(graph, settings, 'rwgnk') if seed is not None else None
-        return GRFState(*(stored or sample_ensembles(graph, settings, seed, generator)))
+        return PairedWalks(*(stored or sample_ensembles(graph, settings, seed, generator)))
 
     @torch.no_grad()
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
@@ -198,7 +200,7 @@ class RWGNKMask(Mask):
             return ExpectedVisits(hops, None)
         return ExpectedVisits(hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes))
 
-    def bind(self, graph: Graph, state: ExpectedVisits | GRFState) -> MaskOperator:
+    def bind(self, graph: Graph, state: ExpectedVisits | PairedWalks) -> MaskOperator:
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
         discounts = self.discounts
@@ -233,7 +235,7 @@ class RWGNKMask(Mask):
             assert column_scale is not None
             return combined(), column_scale
 
-        sparse = SparseEntries(entries, state.num_entries, without_row_scale if self.alpha > 0 else None)
+        sparse = SparseEntries(entries, state.estimated_entries, without_row_scale if self.alpha > 0 else None)
         powers = self._powers(discounts) / norm.square().unsqueeze(1)
         prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
         cost = state.num_features

@@ -18,7 +18,8 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.tree_state import TreeState
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import resolve_positive, series_parameter
-from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.tree_distance import METHODS, TreeDistance, choose_method, plan_distance, plan_units
 from pyg_topomask.operators.tree_exp import TreeExp, plan_exp

@@ -8,7 +8,7 @@ products and chains of operators are operators.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from numbers import Real
@@ -24,10 +24,9 @@ from pyg_topomask.operators.description import build, describe, register
 from pyg_topomask.operators.entries import SparseEntries, entries_of_heads, sum_of_entries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 
-__all__ = ['Alternatives', 'Chain', 'LowRank', 'MaskOperator']
+__all__ = ['LowRank', 'MaskOperator']
 
 Operand = TypeVar('Operand', bound='Arithmetic')
-Value = TypeVar('Value')
 
 
 class Arithmetic:
@@ -426,12 +425,6 @@ class Hadamard(MaskOperator):
         return given.with_factors(_products(self.left, given.left), _products(self.right, given.right))
 
 
-def _all_or_none(values: Sequence[Value | None]) -> list[Value] | None:
-    r"""Returns the values, or :obj:`None` if one of them is missing."""
-    present = [value for value in values if value is not None]
-    return present if len(present) == len(values) else None
-
-
 def _ranks(factor: Tensor, x: Tensor) -> tuple[Tensor, ...]:
     return factor.to(x.dtype).unsqueeze(-2).unbind(-1)
 
@@ -441,10 +434,24 @@ def _products(factor: Tensor, x: Tensor) -> Tensor:
 
 
 @dataclass(eq=False, repr=False)
-class Sum(MaskOperator):
-    r""":math:`\sum_i \mathbf{M}_i`."""
+class _Terms(MaskOperator):
+    r"""A combination of masks that is sparse, or of low rank, if all of them are."""
 
     terms: tuple[MaskOperator, ...]
+
+    @property
+    def is_low_rank(self) -> bool:
+        return all(term.is_low_rank for term in self.terms)
+
+    def _of_each(self, name: str) -> list[Any] | None:
+        r"""Returns a property of all masks, or :obj:`None` if one of them has none."""
+        values = [getattr(term, name) for term in self.terms]
+        return None if any(value is None for value in values) else values
+
+
+@dataclass(eq=False, repr=False)
+class Sum(_Terms):
+    r""":math:`\sum_i \mathbf{M}_i`."""
 
     def __post_init__(self) -> None:
         self.segments, self.heads = check_graphs(self.terms), common_heads(self.terms)
@@ -462,16 +469,12 @@ class Sum(MaskOperator):
 
     @property
     def entries(self) -> SparseEntries | None:
-        entries = _all_or_none([term.entries for term in self.terms])
+        entries = self._of_each('entries')
         return None if entries is None else sum_of_entries(entries, self.heads)
 
     @property
-    def is_low_rank(self) -> bool:
-        return all(term.is_low_rank for term in self.terms)
-
-    @property
     def low_rank(self) -> LowRank | None:
-        given = _all_or_none([term.low_rank for term in self.terms])
+        given = self._of_each('low_rank')
         if given is None:
             return None
         left, right = (
@@ -481,7 +484,7 @@ class Sum(MaskOperator):
 
 
 @dataclass(eq=False, repr=False)
-class Heads(MaskOperator):
+class Heads(_Terms):
     r"""Masks side by side: the first acts on the first heads, and so on.
 
     Args:
@@ -489,7 +492,6 @@ class Heads(MaskOperator):
         widths (tuple of int): The number of heads of each mask. (default: those of the masks)
     """
 
-    terms: tuple[MaskOperator, ...]
     widths: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
@@ -513,16 +515,12 @@ class Heads(MaskOperator):
 
     @property
     def entries(self) -> SparseEntries | None:
-        entries = _all_or_none([term.entries for term in self.terms])
+        entries = self._of_each('entries')
         return None if entries is None else entries_of_heads(entries, self.widths)
 
     @property
-    def is_low_rank(self) -> bool:
-        return all(term.is_low_rank for term in self.terms)
-
-    @property
     def low_rank(self) -> LowRank | None:
-        given = _all_or_none([term.low_rank for term in self.terms])
+        given = self._of_each('low_rank')
         if given is None:
             return None
         rank = max(each.left.size(-1) for each in given)
@@ -534,93 +532,3 @@ class Heads(MaskOperator):
             return torch.cat([pad(each.to(dtype), (0, rank - each.size(-1))) for each in each_head], dim=1)
 
         return given[0].with_factors(joined([each.left for each in given]), joined([each.right for each in given]))
-
-
-@dataclass(eq=False, repr=False)
-class Chain(MaskOperator):
-    r"""The matrix product of masks, :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
-
-    links: tuple[MaskOperator, ...]
-
-    def __post_init__(self) -> None:
-        self.segments, self.heads = check_graphs(self.links), common_heads(self.links)
-        self.cost = sum(link.cost for link in self.links)
-
-    def apply(self, x: Tensor) -> Tensor:
-        for link in reversed(self.links):
-            x = link.apply(x)
-        return x
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        for link in reversed(self.links):
-            x = link.magnitude(x)
-        return x
-
-    @property
-    def T(self) -> MaskOperator:
-        return Chain(tuple(link.T for link in reversed(self.links)))
-
-    def diagonal(self) -> Tensor | None:
-        root = self.root()
-        squared = None if root is None else root.entries
-        if squared is None:
-            return None
-        entries = squared()
-        diagonal = entries.value.new_zeros(entries.pattern.num_rows, entries.value.size(0))
-        return diagonal.index_add(0, entries.pattern.row, entries.value.square().t())
-
-    def root(self) -> MaskOperator | None:
-        first, *rest = self.links
-        if len(rest) != 1:
-            return None
-        (tensors, text), (others, of_other) = describe(first.T), describe(rest[0])
-        if text != of_other:
-            return None
-        same = all(one is other or torch.equal(one, other) for one, other in zip(tensors, others, strict=True))
-        return first if same else None
-
-
-@dataclass(eq=False, repr=False)
-class Alternatives(MaskOperator):
-    r"""One mask in several forms. Attention takes the cheapest, and no other is formed. Custom operators of torch build the
-    product alone.
-
-    Args:
-        product (MaskOperator or callable): An operator, or a function that returns it.
-        entries (SparseEntries, optional): The entries. (default: :obj:`None`)
-        blocks (PreparedBlocks, optional): The blocks of small graphs. (default: :obj:`None`)
-    """
-
-    product: MaskOperator | Callable[[], MaskOperator]
-    entries: SparseEntries | None = None
-    blocks: PreparedBlocks | None = None
-
-    def __post_init__(self) -> None:
-        if isinstance(self.product, MaskOperator) and self.segments is None:
-            self.segments, self.heads, self.cost = self.product.segments, self.product.heads, self.product.cost
-
-    def formed(self) -> MaskOperator:
-        if not isinstance(self.product, MaskOperator):
-            self.product = self.product()
-        return self.product.formed()
-
-    def apply(self, x: Tensor) -> Tensor:
-        return self.formed().apply(x)
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        return self.formed().magnitude(x)
-
-    @property
-    def T(self) -> MaskOperator:
-        entries = None if self.entries is None else self.entries.transposed()
-        product = self.product.T if isinstance(self.product, MaskOperator) else lambda: self.formed().T
-        return replace(self, product=product, entries=entries, blocks=None)
-
-    def diagonal(self) -> Tensor | None:
-        return self.formed().diagonal()
-
-    def root(self) -> MaskOperator | None:
-        return self.formed().root()
-
-    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return isinstance(self.product, MaskOperator) and self.product.has_machine_code(learnable)

@@ -9,7 +9,8 @@ in torch 2.6 nor in exported programs.)
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import fields
 from functools import lru_cache
 from typing import Any, TypeVar
@@ -25,6 +26,12 @@ Kind = TypeVar('Kind', bound='type[Any]')
 
 _NAMES: dict[type[Any], str] = {}
 _KINDS: dict[str, type[Any]] = {}
+#: Settings that are no literals of Python.
+_SETTINGS: dict[str, Callable[[str], Any]] = {
+    'float': float,
+    'dtype': lambda name: getattr(torch, name),
+    'device': torch.device,
+}
 #: Fields that products do without.
 _CONTEXT = ('segments', 'cost')
 
@@ -55,9 +62,28 @@ def _parts(value: Any, tensors: list[Tensor]) -> Any:
         return ('', *[_parts(each, tensors) for each in value])
     if type(value) in _NAMES:
         value = value.formed() if hasattr(value, 'formed') else value
-        names = [field.name for field in fields(value) if field.name not in _CONTEXT]
+        names = _names_of(value)  # dynamo knows fields of objects, not of classes
         return (_NAMES[type(value)], *[_parts(getattr(value, name), tensors) for name in names])
-    return value.item() if isinstance(value, np.generic) else value
+    return _literal(value)
+
+
+def _names_of(operator: Any) -> list[str]:
+    r"""Returns the arguments of an operator, or of its class, that products need."""
+    return [field.name for field in fields(operator) if field.init and field.name not in _CONTEXT]
+
+
+def _literal(value: Any) -> Any:
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and not math.isfinite(value):
+        return 'float', repr(value)
+    if isinstance(value, torch.dtype):
+        return 'dtype', str(value).removeprefix('torch.')
+    if isinstance(value, torch.device):
+        return 'device', str(value)
+    if value is not None and not isinstance(value, (bool, int, float, complex, str, bytes, torch.SymInt)):
+        accepted = 'tensors, operators, numbers, strings, data types, devices, None, and tuples of these'
+        raise ArgumentError('operator', f'the field {value!r} of {type(value).__name__}', accepted)
+    return value
 
 
 @torch.compiler.assume_constant_result
@@ -85,10 +111,12 @@ def _built(parts: Any, tensors: Iterator[Tensor]) -> Any:
     if not isinstance(parts, tuple):
         return parts
     name, *inner = parts
+    if name in _SETTINGS:
+        return _SETTINGS[name](*inner)
     values = [_built(each, tensors) for each in inner]
     if not name:
         return tuple(values)
     if name not in _KINDS:
         raise ArgumentError('operator', repr(name), 'operators whose classes are imported')
     kind = _KINDS[name]
-    return kind(**dict(zip((field.name for field in fields(kind) if field.name not in _CONTEXT), values, strict=True)))
+    return kind(**dict(zip(_names_of(kind), values, strict=True)))

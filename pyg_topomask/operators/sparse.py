@@ -11,7 +11,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.base import Alternatives, MaskOperator, common_heads
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import MaskOperator, common_heads
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse_matmul import spmm

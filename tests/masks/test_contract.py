@@ -26,7 +26,8 @@ from pyg_topomask.masks import (
     PackingMask,
     PowerSeriesMask,
 )
-from pyg_topomask.operators.base import Chain, MaskOperator
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.chain import Chain
 from pyg_topomask.testing import assert_mask_operator
 
 pytestmark = pytest.mark.filterwarnings('ignore:The spectral radius')

@@ -19,11 +19,11 @@ from pyg_topomask.masks import (
     SinDegreeMask,
     StochasticRPEMask,
 )
-from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.testing import assert_mask_operator
+from pyg_topomask.walks.paired import PairedWalks
 
 ALPHA = torch.tensor([[1.0, 0.5, -0.25], [0.75, 0.0, 0.5]])
 
@@ -118,7 +118,7 @@ def test_masks_of_equal_walks_share_them() -> None:
     graph = Graph.from_data(small_graph())
     GRFMask(2, seed=1)(graph)
     MultiHeadMask(GRFMask(2, seed=1), GRFMask(1, seed=1))(graph)
-    assert sum(isinstance(state, GRFState) for state in graph._states.values()) == 1
+    assert sum(isinstance(state, PairedWalks) for state in graph._states.values()) == 1
 
 
 def test_bad_parts_are_refused() -> None:

@@ -30,12 +30,12 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.masks.grf import GRFState
 from pyg_topomask.nn import AsymmetricGRFAttention
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.testing import assert_permutation_equivariant
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.paired import PairedWalks
 from pyg_topomask.walks.transitions import Transitions
 from pyg_topomask.walks.walk import walk
 
@@ -105,7 +105,7 @@ def test_algorithm_2(graph: str, normalization: str | None, looked_at: bool) -> 
     uniform = lambda step, walkers: table[step].index_select(0, walkers.long())  # noqa: E731
     visits = walk(transitions, settings, uniform, range(num_nodes))
     state = WalkFeatures.from_visits(*visits, num_nodes, hops)
-    layer.mask.prepare = lambda graph, generator=None: GRFState(state, state)
+    layer.mask.prepare = lambda graph, generator=None: PairedWalks(state, state)
 
     x = features(data).double()
     q, k, v = projected(layer, x)

@@ -1,4 +1,5 @@
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 
 import numpy as np
 import pytest
@@ -9,7 +10,8 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, PackingMask, PowerSeriesMask
-from pyg_topomask.operators.base import Alternatives, MaskOperator
+from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.description import build, describe
 from pyg_topomask.operators.low_rank import low_rank_operator
 
@@ -231,3 +233,38 @@ def test_settings_may_be_numbers_of_numpy() -> None:
     tensors, text = describe(operator)
     x = torch.rand(6, 2, 3)
     assert torch.equal(build(text, tensors).apply(x), operator.apply(x))
+
+
+@dataclass(eq=False, repr=False)
+class Clipped(MaskOperator):
+    value: Tensor
+    bound: float = math.inf
+    dtype_of_sums: torch.dtype = torch.float64
+    place: torch.device = torch.device('cpu')  # noqa: RUF009
+    calls: int = field(default=0, init=False)
+
+    def apply(self, x: Tensor) -> Tensor:
+        return (self.value.clamp(max=self.bound).unsqueeze(-1) * x).to(self.dtype_of_sums)
+
+    @property
+    def T(self) -> MaskOperator:
+        return self
+
+
+def test_settings_without_a_literal_and_fields_that_no_argument_sets_are_described() -> None:
+    tensors, text = describe(Clipped(torch.ones(2, 1)))
+    built = build(text, tensors)
+    assert (built.bound, built.dtype_of_sums, built.place) == (math.inf, torch.float64, torch.device('cpu'))
+
+
+def test_a_setting_that_no_text_describes_is_named() -> None:
+    with pytest.raises(ValueError, match=r'the field frozenset\(\{1\}\) of frozenset.*tensors, operators, numbers'):
+        describe(Clipped(torch.ones(2, 1), bound=frozenset({1})))  # type: ignore[arg-type]
+
+
+def test_forms_of_a_mask_have_its_factors() -> None:
+    low, sparse = factors(2, 3), bind()
+    both = Alternatives(low)
+    assert both.is_low_rank
+    close(both * sparse, low.to_dense() * sparse.to_dense())
+    assert repr(both) == repr(low)

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask
-from pyg_topomask.operators.base import Alternatives
+from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
 

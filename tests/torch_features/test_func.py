@@ -15,6 +15,7 @@ from torch.nn import Module
 from pyg_topomask import Graph
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import GRFMask, HopMask
+from pyg_topomask.nn import GRFAttention
 from pyg_topomask.nn.models import Interlacer, TopologicalViT
 
 
@@ -43,6 +44,14 @@ def test_gradients_and_ensembles(name: str) -> None:
     actual = vmap(grad(loss), (0, None))(stacked, x)
     for place, member in enumerate(members):
         torch.testing.assert_close({name: value[place] for name, value in actual.items()}, gradients(loss, member, x))
+
+
+def test_walks_of_every_forward_pass_are_shared_by_an_ensemble() -> None:
+    x, edge_index = torch.randn(6, 8), torch.tensor([[0, 1, 2, 3, 4, 5], [1, 2, 3, 4, 5, 0]])
+    layer, graph = GRFAttention(8, heads=2, resample='forward'), Graph.from_tensors(edge_index, 6)
+    first, second = vmap(lambda x: layer(x, graph=graph))(torch.stack([x, x]))
+    torch.testing.assert_close(first, second)
+    assert not torch.equal(layer(x, graph=graph), first)  # another forward pass
 
 
 @pytest.mark.parametrize('name', ['linear', 'adjacency', 'kmip'])

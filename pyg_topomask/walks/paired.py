@@ -1,0 +1,57 @@
+r"""Walks of queries that meet walks of keys."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
+from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
+
+
+@dataclass
+class PairedWalks:
+    r"""The walks of the queries and of the keys of a mask, which may be the same."""
+
+    query: WalkFeatures
+    key: WalkFeatures
+    #: The walks stitched to these.
+    stitched: tuple[PairedWalks, ...] = ()
+    #: The mask blocks of the graphs.
+    cache: dict[Hashable, Any] = field(default_factory=dict)
+    _pairs: dict[Hashable, PairLoads] = field(default_factory=dict)
+
+    @cached_property
+    def num_features(self) -> int:
+        each = (int_or_symint(walks.visitors.sum()) for walks in (self.query, self.key))
+        return sum(each) + sum(state.num_features for state in self.stitched)
+
+    @cached_property
+    def num_pairs(self) -> int:
+        return count_pairs(self.query, self.key)
+
+    @cached_property
+    def estimated_entries(self) -> int:
+        return estimate_pairs(self.query, self.key)
+
+    def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
+        r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
+        pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
+        return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
+
+    def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        r"""Returns the loads of all pairs of meeting walks, computed once."""
+        return kept(self._pairs, (dtype, kinds), lambda: self._meet(dtype, kinds))
+
+    def _meet(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        if is_exporting():
+            raise ArgumentError('mask', 'entries of a mask estimated by walks on a new graph', 'a Graph that was used before')
+        return PairLoads(self.query, self.key, dtype, kinds)
