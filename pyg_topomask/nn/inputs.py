@@ -15,6 +15,7 @@ from torch_geometric.utils import is_sparse
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.shared import shared_graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import MAX_SIZE, check_size, is_whole
 
@@ -101,6 +102,7 @@ def _fits(x: Tensor, dtype: torch.dtype) -> bool:
 
 
 def as_graph(
+    mask: Mask | None,
     x: Tensor,
     edge_index: Adj | None = None,
     edge_weight: Tensor | None = None,
@@ -108,10 +110,12 @@ def as_graph(
     graph: Graph | Data | None = None,
 ) -> Graph:
     r"""Returns the graph of a layer's forward pass. If :obj:`graph` is given, checks that it fits the node features, and that
-    each other argument agrees with it or is :obj:`None`.
+    each other argument agrees with it or is :obj:`None`. Else, layers that receive the same tensors share a graph.
     """
     if graph is None:
-        return Graph.from_tensors(edge_index, x.size(0), edge_weight, batch)
+        # Reentrant checkpointing repeats a call with other tensors. A mask that is resampled must then not depend on others.
+        make = Graph.from_tensors if mask is not None and mask.fresh else shared_graph
+        return make(edge_index, x.size(0), edge_weight, batch)
     graph = Graph.of(graph)
     accepted = 'graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
     if batch is not None and batch is not graph.batch and not _equal(batch, graph.segments.index):

@@ -133,7 +133,7 @@ class MaskedLinearAttention(torch.nn.Module):
         return x.view(-1, self.heads, self.out_channels // self.heads)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> Tensor:
-        graph = as_graph(*given)
+        graph = as_graph(self.mask, *given)
         q, k = self.feature_map(q, k, graph.segments)
         return masked_linear_attention(q, k, v, self.mask(graph, generator), self.route)
 

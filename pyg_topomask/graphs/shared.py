@@ -1,0 +1,73 @@
+r"""The graph of tensors that layers receive one after the other."""
+
+from __future__ import annotations
+
+from typing import Any
+from weakref import ref
+
+import torch
+from torch import Tensor
+from torch_geometric.typing import Adj
+
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.utils.functorch import is_transforming
+
+#: How many graphs are kept.
+MAX_GRAPHS = 16
+
+# By the id of the edges: what a layer received, and the graph. The graph holds aliases of the tensors, which do not keep them
+# alive. The last one used is last.
+_GRAPHS: dict[int, tuple[_Received, Graph]] = {}
+
+
+def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = None, batch: Tensor | None = None) -> Graph:
+    r"""Returns the graph of the arguments of a PyG layer. Layers that receive the same tensors share it, until one of the
+    tensors is deleted or changed in place, or until :obj:`MAX_GRAPHS` other graphs have been used.
+
+    Tensors that are learned, traced, sparse, or created in inference mode give a new graph at every call.
+    """
+    given = edge_index, edge_weight, batch
+    if is_transforming() or torch.compiler.is_compiling() or not all(map(_is_watched, given)):
+        return Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)
+    received, key = _Received(num_nodes, *given), id(edge_index)
+    earlier, graph = _GRAPHS.pop(key, (None, None))
+    if graph is None or not received.equals(earlier):
+        with torch.inference_mode(False):  # the graph may be trained on later
+            edges, weight, of_nodes = (None if tensor is None else tensor.detach() for tensor in given)
+            graph = Graph.from_tensors(edges, num_nodes, weight, of_nodes)
+    _GRAPHS[key] = received, graph
+    for oldest in list(_GRAPHS)[:-MAX_GRAPHS]:
+        _GRAPHS.pop(oldest, None)
+    return graph
+
+
+def _is_watched(tensor: Any) -> bool:
+    r"""Returns whether changes in place would show."""
+    if tensor is None:
+        return True
+    plain = type(tensor) is Tensor and tensor.layout == torch.strided
+    return plain and not tensor.is_inference() and not tensor.requires_grad
+
+
+class _Received:
+    r"""The arguments of a layer as they are now."""
+
+    def __init__(self, num_nodes: int, *tensors: Tensor | None) -> None:
+        self.key = id(tensors[0])
+        self.tensors = [None if tensor is None else ref(tensor, self._forget) for tensor in tensors]
+        self.state = num_nodes, torch.get_default_dtype(), *map(_state_of, tensors)
+
+    def _forget(self, _: object) -> None:
+        if _GRAPHS.get(self.key, (None,))[0] is self:
+            _GRAPHS.pop(self.key, None)
+
+    def equals(self, other: _Received | None) -> bool:
+        r"""Returns whether others are the same tensors, unchanged."""
+        if other is None or self.state != other.state:
+            return False
+        pairs = zip(self.tensors, other.tensors, strict=True)
+        return all(one is two or (one is not None and two is not None and one() is two()) for one, two in pairs)
+
+
+def _state_of(tensor: Tensor | None) -> Any:
+    return None if tensor is None else (tensor._version, tensor.data_ptr(), tensor.shape, tensor.stride(), tensor.dtype)
