@@ -63,7 +63,7 @@ def test_costs(attention: str) -> None:
 def test_costs_in_the_readme() -> None:
     text = ' '.join((ROOT / 'README.md').read_text(encoding='utf-8').split())
     sentence = re.search(
-        r'`GRF`, `Hop` with 2 hops or `PowerSeries` of order 2 takes at most (\S+) times as long as one of `GATConv`.* '
+        r'`GRF`, `Hop` with 2 hops and `PowerSeries` of order 2 take at most (\S+) times as long as `GATConv`. '
         r'At order 4, `PowerSeries` takes up to (\S+) times as long, '
         r'`HeatKernel` with tolerance 1e-3 up to (\S+), and `Tree` up to (\S+) ',
         text,
