@@ -29,6 +29,8 @@ _PAGE = 1024
 _GROUPS = 32
 # Beyond so many numbers, sorting takes less time than comparing all pairs.
 _FEW = 512
+# The scores of at most so many keys are all compared with each other.
+_RANKED = 64
 _INTEGER, _INTEGERS = ir.IntType(32), ir.VectorType(ir.IntType(32), _LANES)
 
 
@@ -106,11 +108,10 @@ def _bound(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-u
 
 
 @compiled
-def _sort(kept, scratch, query, number, num):  # type: ignore[no-untyped-def]
+def _sort(top, chosen, ranks, space, places, query, number, num):  # type: ignore[no-untyped-def]
     r"""Sorts the candidates of a query by their scores, and returns how many are left, at most :obj:`num`. Of equal ones, the
     first stays.
     """
-    (top, chosen, _, _), (_, ranks, space, places) = kept, scratch
     start = query * (chosen.size // _QUERIES)
     if number <= _FEW:
         _rank(top, start, number, ranks)
@@ -126,11 +127,10 @@ def _sort(kept, scratch, query, number, num):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _keep(kept, scratch, query, num, score, start, size, first_key):  # type: ignore[no-untyped-def]
+def _keep(top, chosen, held, bounds, maxima, ranks, space, places, query, num, score, start, size, first_key):  # type: ignore[no-untyped-def]
     r"""Adds the scores of a query with a block of keys that are above its bound to its candidates. When there are many, the
     best stay, and the last of them becomes the bound.
     """
-    (top, chosen, held, bounds), (maxima, ranks, _, _) = kept, scratch
     limit, groups = chosen.size // _QUERIES, maxima.size
     bound, candidates, into = bounds[query], held[query], query * limit
     # In the first block, most scores would be candidates without a bound.
@@ -145,12 +145,23 @@ def _keep(kept, scratch, query, num, score, start, size, first_key):  # type: ig
             top[into + candidates], chosen[into + candidates] = score[start + key], first_key + key
             candidates += 1
             if candidates == limit:
-                candidates = _sort(kept, scratch, query, candidates, num)
+                candidates = _sort(top, chosen, ranks, space, places, query, candidates, num)
                 bound, equal = top[into + num - 1], 0
     if candidates > num + _LANES:
-        candidates = _sort(kept, scratch, query, candidates, num)
+        candidates = _sort(top, chosen, ranks, space, places, query, candidates, num)
         bound = top[into + num - 1]
     bounds[query], held[query] = bound, candidates
+
+
+@compiled
+def _rank_all(score, start, size, num, ranks, best, output, first):  # type: ignore[no-untyped-def]
+    r"""Writes the best keys of a query by the ranks of all its scores."""
+    for place in range(start + size, start + (size + _LANES - 1) // _LANES * _LANES):
+        score[place] = -np.inf
+    _rank(score, start, size, ranks)
+    for key in range(size):
+        if ranks[key] < num:
+            best[output + ranks[key]] = first + key
 
 
 @compiled
@@ -166,12 +177,22 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
     held, bounds = np.empty(_QUERIES, np.int64), np.empty(_QUERIES, q.dtype)
     length = max(limit, groups, width) + _LANES
     ranks, space, places = np.empty(length, np.int32), np.empty(length, q.dtype), np.empty(length, np.int32)
-    kept, scratch = (top, chosen, held, bounds), (np.empty(groups, q.dtype), ranks, space, places)
+    maxima = np.empty(groups, q.dtype)
     for head in range(heads):
         for panel in range(first_panel, last_panel):
             graph, begin = graph_of[panel], query_of[panel]
             first, number = start[graph], count[graph]
             queries, num = min(_QUERIES, number - begin), min(slots, number)
+            if number <= _RANKED:
+                for query in range(0, queries, _ROWS):
+                    rows = min(_ROWS, queries - query)
+                    place = ((first + begin + query) * heads + head) * channels
+                    key = head * channels * apart + first
+                    multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, number)
+                    for row in range(rows):
+                        place = (head * nodes + first + begin + query + row) * slots
+                        _rank_all(scores, row * width, number, num, ranks, best, place, first)
+                continue
             held[:], bounds[:] = 0, -np.inf
             for first_key in range(0, number, width):
                 columns = min(width, number - first_key)
@@ -184,9 +205,12 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
                     key = head * channels * apart + first + first_key
                     multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, columns)
                     for row in range(rows):
-                        _keep(kept, scratch, query + row, num, scores, row * width, filled, first_key)
+                        _keep(
+                            top, chosen, held, bounds, maxima, ranks, space, places,
+                            query + row, num, scores, row * width, filled, first_key,
+                        )  # fmt: skip
             for query in range(queries):
-                left = _sort(kept, scratch, query, held[query], num)
+                left = _sort(top, chosen, ranks, space, places, query, held[query], num)
                 place = (head * nodes + first + begin + query) * slots
                 for rank in range(left):
                     best[place + rank] = first + chosen[query * limit + rank]
