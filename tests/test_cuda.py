@@ -15,7 +15,7 @@ from grids import covering
 from rounding import BOUND, relative_error
 from torch import Tensor
 from torch.nn import Module
-from torch_geometric.data import Batch
+from torch_geometric.data import Batch, Data
 from torch_geometric.nn import GCNConv
 from torch_geometric.transforms import BaseTransform
 
@@ -428,12 +428,19 @@ def test_all_transforms_are_here() -> None:
     assert set(TRANSFORMS) == set(transforms.__all__)
 
 
+def transformed(name: str) -> Data | Tensor:
+    """What a transform takes."""
+    if name == 'ToGridGraph':
+        return random(1, 2, 3, 4)
+    data = attributed(edges('tree' if name == 'AddForest' else 'random', 12, 3), 12, 3)
+    data.edge_weight = random(7, data.num_edges).abs()
+    return data
+
+
 @pytest.mark.parametrize('name', TRANSFORMS)
 def test_transforms(name: str) -> None:
     def run(device: torch.device) -> list[Tensor]:
-        data = attributed(edges('tree' if name == 'AddForest' else 'random', 12, 3), 12, 3)
-        data.edge_weight = random(7, data.num_edges).abs()
-        given = random(1, 2, 3, 4).to(device) if name == 'ToGridGraph' else to(device, data)
+        given = to(device, transformed(name))
         return [value for value in TRANSFORMS[name](given).to_dict().values() if isinstance(value, Tensor)]
 
     assert_alike(run)

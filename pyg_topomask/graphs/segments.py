@@ -127,6 +127,11 @@ class Segments:
         r"""The first node of each graph, and :math:`N`, :obj:`[B + 1]`."""
         return kept(self._derived, 'ptr', self._make_ptr)
 
+    @property
+    def ptr_of_host(self) -> Tensor:
+        r"""The same on the CPU."""
+        return kept(self._derived, 'ptr of host', self.ptr.cpu)
+
     def _make_ptr(self) -> Tensor:
         bounds = torch.arange(self.num_graphs + 1, device=self.device)
         return bounds * self.num_nodes if self.batch is None else torch.searchsorted(self.index, bounds)

@@ -2,7 +2,8 @@ r"""The positions of the entries of a sparse matrix."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
+from operator import is_
 from typing import Any
 
 import numpy as np
@@ -67,6 +68,8 @@ class SparsePattern:
     rowptr_t: Tensor
     col_t: Tensor
     perm_t: Tensor
+    #: The patterns that this one was last united with, and their union, which most steps need again.
+    _union: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
 
     @classmethod
     @outside_transforms
@@ -108,9 +111,14 @@ class SparsePattern:
         first, *rest = patterns
         if all(pattern is first for pattern in rest):
             return first, [torch.arange(first.nnz, device=first.col.device)] * len(patterns)
-        row, col = (torch.cat([getattr(pattern, name) for pattern in patterns]) for name in ('row', 'col'))
-        pattern, slot = cls.from_pairs(row, col, first.num_rows, first.num_cols)
-        return pattern, list(slot.split([pattern.nnz for pattern in patterns]))
+        others, made = tuple(first._union) or ((), None)
+        if made is None or len(others) != len(rest) or not all(map(is_, others, rest)):
+            with torch.inference_mode(False):
+                row, col = (torch.cat([getattr(pattern, name) for pattern in patterns]) for name in ('row', 'col'))
+                pattern, slot = cls.from_pairs(row, col, first.num_rows, first.num_cols)
+            made = pattern, slot.split([pattern.nnz for pattern in patterns])
+            first._union[:] = rest, made
+        return made[0], list(made[1])
 
     @outside_transforms
     def intersection(self, other: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor]:
@@ -147,7 +155,7 @@ class SparsePattern:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(getattr(self, field.name) for field in fields(self))
+        return tuple(getattr(self, each.name) for each in fields(self) if each.init)
 
     @property
     @outside_transforms

@@ -56,6 +56,10 @@ class TreeState:
         return cls(forest, forest.lengths(repeated_edges(graph, num_trees), weight), num_trees)
 
     @cached_property
+    def longest_path(self) -> float:
+        return self.forest.longest_path(self.length)
+
+    @cached_property
     def shortest(self) -> float:
         return float(self.length.detach().min()) if self.length.numel() > 0 else 0.0
 

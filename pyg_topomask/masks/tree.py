@@ -239,7 +239,7 @@ class TreeMask(LogarithmicMask):
         largest = float(unwrapped(a).max())
         if largest <= 0:
             return
-        path = state.forest.longest_path(state.length)
+        path = state.longest_path
         dtype = torch.promote_types(a.dtype, torch.float32)  # that of products
         limit = float(np.log(_ACCURACY / torch.finfo(dtype).eps)) / 2
         if largest * path > limit:

@@ -192,7 +192,7 @@ class KMIPAttention(ExplicitAttention):
         q, k = self.features(q, k, graph)
         wanted = self.k_of_forward_pass(k)
         num = min(wanted, max(graph.segments.largest, 1))
-        arguments = q.detach(), k.detach(), num, graph.segments.ptr, self.backend
+        arguments = q.detach(), k.detach(), num, graph.segments.ptr_of_host, self.backend
         if torch.compiler.is_compiling():  # the search then does not read values
             index, valid = topk_inner_product(*arguments, deterministic=self.deterministic)
         else:

@@ -251,14 +251,13 @@ def _rings(x: Tensor, parent: Tensor) -> Iterator[Tensor]:
 
     over the subtree of node :math:`i`, and over its tree.
     """
-    child = (parent != torch.arange(parent.numel(), device=parent.device)).nonzero().squeeze(1)
-    above = parent.index_select(0, child)
+    root = (parent == torch.arange(parent.numel(), device=parent.device)).view(-1, 1, 1)
     before, inside, total = torch.zeros_like(x), x, x
     while True:
         yield total
-        below = torch.zeros_like(x).index_add_(0, above, inside.index_select(0, child))
-        passed = total.index_select(0, above) - before.index_select(0, child)
-        before, inside, total = inside, below, below.index_add(0, child, passed)
+        below = torch.zeros_like(x).index_add_(0, parent, inside.masked_fill(root, 0.0))
+        passed = total.index_select(0, parent).sub_(before).masked_fill_(root, 0.0)
+        before, inside, total = inside, below, passed.add_(below)
 
 
 def _sum_rings(local: Tensor, constant: Tensor, x: Tensor, tree: Tensor, parent: Tensor) -> Tensor:

@@ -90,7 +90,9 @@ def _check(mask: Tensor) -> None:
         return
     entries = unwrapped(mask)
     accepted = (entries >= 0) & (entries < math.inf)
-    if not bool(accepted.all()):
+    if entries.device.type != 'cpu':  # without waiting for the device
+        torch._assert_async(accepted.all(), 'mask: got negative or infinite entries; accepted: finite ones from 0')
+    elif not bool(accepted.all()):
         given = f'the entry {float(entries[~accepted][0])}, which has no finite logarithm'
         needed = 'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights'
         raise ArgumentError('mask', given, needed)

@@ -28,8 +28,7 @@ def _pattern_and_value(index: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
     col = (index * heads + torch.arange(heads, device=index.device).unsqueeze(1)).flatten().to(kind)
     perm = stable_argsort(col, size)
     rowptr = torch.arange(size + 1, device=col.device, dtype=kind) * slots
-    count = torch.bincount(col, minlength=size).cumsum(0)
-    rowptr_t = torch.cat([count.new_zeros(1), count]).to(kind)
+    rowptr_t = torch.searchsorted(col.index_select(0, perm), torch.arange(size + 1, device=col.device, dtype=kind)).to(kind)
     col_t = torch.div(perm, max(slots, 1), rounding_mode='floor').to(kind)
     return rowptr, col, rowptr_t, col_t, perm.to(kind), valid.flatten().float().unsqueeze(0)
 

@@ -69,3 +69,13 @@ def test_sort_keeps_the_order_of_equal_keys(bound: int, dtype: torch.dtype) -> N
         expected = torch.tensor(sorted(range(key.numel()), key=key.tolist().__getitem__), dtype=torch.long)
         assert torch.equal(stable_argsort(key.to(dtype)), expected)
         assert torch.equal(stable_argsort(key.to(dtype), bound), expected)
+
+
+def test_a_union_is_made_once() -> None:
+    first, second, third = (SparsePattern.from_sorted(torch.tensor([0, row]), torch.tensor([1, 0]), 3, 3) for row in (1, 2, 1))
+    made, slots = SparsePattern.union(first, second)
+    assert made.row.tolist() == [0, 1, 2]
+    assert [slot.tolist() for slot in slots] == [[0, 1], [0, 2]]
+    assert SparsePattern.union(first, second)[0] is made
+    assert SparsePattern.union(first, third)[0].row.tolist() == [0, 1]
+    assert SparsePattern.union(first, second, third)[0].row.tolist() == [0, 1, 2]

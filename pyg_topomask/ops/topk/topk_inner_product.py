@@ -96,8 +96,8 @@ def topk_inner_product(
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
         k (torch.Tensor): Keys, :obj:`[N, H, d]`.
         num (int): The number of keys per query. Graphs with fewer nodes return all nodes.
-        ptr (torch.Tensor, optional): The first node of each graph, and :obj:`N`, :obj:`[B + 1]`. (default: :obj:`None`, one
-        graph)
+        ptr (torch.Tensor, optional): The first node of each graph, and :obj:`N`, :obj:`[B + 1]`, best on the CPU, which reads
+            it. (default: :obj:`None`, one graph)
         backend (str): :obj:`"auto"`, :obj:`"dense"`, :obj:`"chunked"`, :obj:`"keops"`, :obj:`"faiss"` or :obj:`"tree"`.
             (default: :obj:`"auto"`)
         deterministic (bool): Break ties by the lowest index. The result is then the same with all backends and in all
@@ -229,8 +229,9 @@ def _check_arguments(q: Tensor, k: Tensor, num: int, backend: str, memory: int |
 
 def _checked_ptr(ptr: Tensor, q: Tensor) -> Tensor:
     r"""Returns :obj:`ptr` on the CPU."""
-    if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in INTEGERS or ptr.device != q.device:
-        raise ArgumentError('ptr', f'{described(ptr)} on {ptr.device}', f'int32 and int64 of shape [B + 1] on {q.device}')
+    if ptr.dim() != 1 or ptr.numel() < 1 or ptr.dtype not in INTEGERS or ptr.device not in (q.device, torch.device('cpu')):
+        accepted = f'int32 and int64 of shape [B + 1] on {q.device} or the CPU'
+        raise ArgumentError('ptr', f'{described(ptr)} on {ptr.device}', accepted)
     ptr = ptr.cpu()
     if torch.compiler.is_compiling():
         return ptr
@@ -243,9 +244,10 @@ def _checked_ptr(ptr: Tensor, q: Tensor) -> Tensor:
 def _check_finite(**values: Tensor) -> None:
     if torch.compiler.is_compiling() or any(value.numel() == 0 for value in values.values()):
         return
-    # Maxima are NaN where a number is.
-    largest_of = torch.stack([unwrapped(value).abs().amax() for value in values.values()]).tolist()
-    for (name, value), largest in zip(values.items(), largest_of, strict=True):
+    for name, value in values.items():
         limit = torch.finfo(value.dtype).max / value.size(2)
-        if not largest <= limit:
-            raise ArgumentError(name, largest, f'finite numbers of at most {limit:.1e} in absolute value, no NaN')
+        largest = unwrapped(value).abs().amax()  # NaN where a number is
+        if value.device.type != 'cpu':  # without waiting for the device
+            torch._assert_async(largest <= limit, f'{name}: got NaN or numbers above {limit:.1e} in absolute value')
+        elif not bool(largest <= limit):
+            raise ArgumentError(name, float(largest), f'finite numbers of at most {limit:.1e} in absolute value, no NaN')
