@@ -19,7 +19,7 @@ from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.checkpoint import set_rng_state
-from pyg_topomask.apps.runs.devices import num_processes, rank
+from pyg_topomask.apps.runs.devices import num_processes, rank, total
 from pyg_topomask.apps.runs.host_copy import HostCopy
 from pyg_topomask.apps.runs.progress import EpochBar
 from pyg_topomask.apps.runs.run import Row, Run
@@ -127,15 +127,12 @@ class RunModule(GraphGymModule):
 
     def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss, count = self._step(batch, 'train')
-        # Of all processes, so that they stop together.
-        sums = torch.stack([loss.detach(), loss.new_full((), count)])
-        if num_processes() > 1:
-            torch.distributed.all_reduce(sums)
-        self._loss = HostCopy(sums[0])
+        losses, counts = total(torch.stack([loss.detach(), loss.new_full((), count)]))
+        self._loss = HostCopy(losses)  # of all processes, so that they stop together
         # As in GraphGPS, gradients of accumulated batches add up. Lightning averages them.
         loss = loss * int(cfg.optim.batch_accumulation)
         # Gradients are averaged over the processes for any numbers of labels.
-        return loss if num_processes() == 1 else loss * (count * num_processes() / sums[1].clamp(min=1))
+        return loss if num_processes() == 1 else loss * (count * num_processes() / counts.clamp(min=1))
 
     def on_after_backward(self) -> None:
         # Not before, because a device would have nothing to do while the host reads the loss.
