@@ -73,7 +73,7 @@ class EpochMeter:
         they are also written to GraphGym's :obj:`stats.json` and, with :obj:`cfg.tensorboard_each_run`, to TensorBoard. All
         processes must call this.
         """
-        read = [
+        read: list[dict[str, Any]] = [
             {'true': true, 'pred': pred, 'loss': float(loss), **numbers}
             for copy, numbers in self._batches
             for true, pred, loss in [copy.read()]
