@@ -39,7 +39,7 @@ from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.data.transforms import apply_in_memory
 
-__all__ = ['run']
+__all__ = ['LAYERS', 'run', 'with_layers_of_pyg']
 
 #: The attentions of the runner. Those that compare all pairs of nodes do not run on the one large graph.
 ATTENTIONS = ('None', 'Linear', 'Transformer', 'GRF', 'Hop', 'PowerSeries', 'HeatKernel', 'RWGNK', 'KMIP')
@@ -96,7 +96,7 @@ class _Plain(Module):
 
     def __init__(self, network: Any) -> None:
         super().__init__()
-        self.encoder, self.layers, self.head = network.encoder, network.layers, network.post_mp
+        self.encoder, self.layers, self.post_mp = network.encoder, network.layers, network.post_mp
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.encoder(batch)
@@ -104,8 +104,15 @@ class _Plain(Module):
         for layer in self.layers:
             x = layer(x, batch.edge_index, batch.batch, edge_attr=batch.edge_attr)
         batch.x = x
-        pred, true = self.head(batch)
+        pred, true = self.post_mp(batch)
         return pred, true
+
+
+def with_layers_of_pyg(network: Any, kind: str) -> Module:
+    r"""Returns a network with PyG's layers, of a kind of attention, in place of ours."""
+    channels, heads = cfg.gt.dim_hidden, cfg.gt.n_heads
+    network.layers = ModuleList(GPSConv(channels, layer.conv, heads, attn_type=kind) for layer in network.layers)
+    return _Plain(network)
 
 
 def run(quick: bool, folder: Path) -> None:
@@ -119,12 +126,12 @@ def run(quick: bool, folder: Path) -> None:
         results = run_all(jobs, measure, {'epochs': epochs, 'size': size, **sizes}, kept_runs(folder, 'runs', quick), 1)
     missing = [data for data in DATA if data not in available]
     note = (
-        f'Three GPS layers of local GINE and an attention, of {CONFIG.name}, one thread: processor times, the median of '
-        f'{epochs} epochs. "first batch" is from the call of the runner, without imports, and includes the transforms. '
+        f'Three GPS layers of local GINE and an attention, of {CONFIG.name}, one thread: processor times, medians of {epochs} '
+        f'epochs after the first. "first batch" is from the call of the runner, without imports, and includes the transforms. '
         f'"epoch" includes the evaluation of validation and test graphs. The plain loop has the same batches, optimizer and '
-        f"evaluation, and the same layers or PyG's. Memory is that of a run beyond what the process held. "
-        f'{ONE_GRAPH}: {size:,} nodes, random, of degree {DEGREE}, without attentions between all pairs of nodes. '
-        f'peptides-func: {sum(sizes.values()):,} molecules. HeatKernel has the tolerance 1e-3.'
+        f"evaluation, and the same layers or PyG's. Memory is that of a run beyond what the process held. {ONE_GRAPH}: "
+        f'{size:,} nodes, random, of degree {DEGREE}, without attentions between all pairs of nodes. peptides-func: '
+        f'{sum(sizes.values()):,} molecules. HeatKernel has the tolerance 1e-3.'
         + (f' Not run here: {", ".join(missing)}.' if missing else '')
     )
     rows = [{'data': data, 'attention': name, **results[data, name]} for data, name in jobs]
@@ -161,7 +168,7 @@ def _measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[st
     register.loader_dict['one-graph'] = lambda format, *_: _OneGraph(size) if format == 'one-graph' else None
     attention = 'None' if name in LAYERS else name
     options = f'{DATA[data]} gt.layer_type GINE+{attention} topomask.HeatKernel.tolerance 1e-3 topomask.progress False'
-    options += f' optim.max_epoch {epochs} dataset.dir {Path(root) / FOLDERS.get(data, "")}'
+    options += f' optim.max_epoch {1 + epochs} dataset.dir {Path(root) / FOLDERS.get(data, "")}'
     seconds: dict[str, object] = dict.fromkeys(COLUMNS, '')
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
@@ -209,11 +216,12 @@ def _run(options: list[str]) -> tuple[dict[str, object], list[Any]]:
         start = time.process_time()
         peak = peak_memory(lambda: runner.train(CONFIG, options, out=out))
     epochs = seconds('on_train_epoch_start begins', 'on_train_epoch_end ends')
+    evaluations = seconds('on_validation_start begins', 'on_validation_end ends')  # the last one is of the best model
     stages: dict[str, object] = {
         'first batch, s': times['training_step begins'][0] - start,
         'transforms, s': sum(seconds('transforms begins', 'transforms ends')),
-        'epoch, s': statistics.median(epochs),
-        'evaluation, s': statistics.median(seconds('on_validation_start begins', 'on_validation_end ends')[: len(epochs)]),
+        'epoch, s': statistics.median(epochs[1:]),
+        'evaluation, s': statistics.median(evaluations[1 : len(epochs)]),
         'peak, MiB': peak / 2**20,
     }
     return stages, loaders()
@@ -225,12 +233,10 @@ def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> tuple[floa
     """
     network: Any = module.RunModule().model
     if kind is not None:
-        channels, heads = cfg.gt.dim_hidden, cfg.gt.n_heads
-        network.layers = ModuleList(GPSConv(channels, layer.conv, heads, attn_type=kind) for layer in network.layers)
-        network = _Plain(network)
+        network = with_layers_of_pyg(network, kind)
     optimizer = create_optimizer(network.parameters())
     whole, evaluation = [], []
-    for _ in range(epochs):
+    for _ in range(1 + epochs):
         start = time.process_time()
         network.train()
         for batch in loaders[0]:
@@ -249,7 +255,7 @@ def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> tuple[floa
                     compute_loss(*network(batch))
         whole.append(time.process_time() - start)
         evaluation.append(time.process_time() - trained)
-    return statistics.median(whole), statistics.median(evaluation)
+    return statistics.median(whole[1:]), statistics.median(evaluation[1:])
 
 
 def _start(repeats: int) -> dict[str, float]:
