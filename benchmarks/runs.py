@@ -27,7 +27,7 @@ from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.nn import GPSConv
 
 from benchmarks.citation import stage
-from benchmarks.digits import CONFIG
+from benchmarks.digits import CONFIG, code_version
 from benchmarks.graphs import random_graph
 from benchmarks.harness import Unavailable, kept_runs, peak_memory, run_all, write_table
 from benchmarks.peptides import write_dataset
@@ -59,18 +59,23 @@ DATA = {
     'dataset.node_encoder_name LinearNode dataset.edge_encoder_name DummyEdge',
     'peptides-func': f'dataset.name peptides-func dataset.task_type classification_multilabel {_WALKS} '
     'dataset.node_encoder_name SmilesNode dataset.edge_encoder_name SmilesEdge '
-    'custom_metrics [average_precision] metric_best average_precision',
+    "custom_metrics ['average_precision'] metric_best average_precision",
     ONE_GRAPH: f'dataset.format one-graph dataset.task node dataset.transductive True gnn.head node {_WALKS} '
     'dataset.edge_encoder_name DummyEdge train.batch_size 1',
 }
 FOLDERS = {'ENZYMES': 'tu', 'peptides-func': 'peptides'}
 
-_ALONE = 'import torch, torch_geometric.graphgym'
-_COMMAND = f"""import sys
+_IMPORTS, _COMMAND = 'import torch, torch_geometric.graphgym', 'python -m pyg_topomask train --cfg digits'
+#: Processes that print their processor time after the imports, and at the first training step.
+PROCESSES = {
+    _IMPORTS: f"""{_IMPORTS}, time
+print(time.process_time())""",
+    _COMMAND: f"""import os, sys, time
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.train.module import RunModule
-RunModule.training_step = lambda *_: sys.exit()
-main(['train', '--cfg', {str(CONFIG)!r}, '--out', sys.argv[1], 'topomask.progress', 'False'])"""
+RunModule.training_step = lambda *_: print(time.process_time(), flush=True) or os._exit(0)
+main(['train', '--cfg', {str(CONFIG)!r}, '--out', sys.argv[1], 'topomask.progress', 'False'])""",
+}
 
 
 class _OneGraph(InMemoryDataset):
@@ -123,7 +128,8 @@ def run(quick: bool, folder: Path) -> None:
         available = [data for data in DATA if _prepare(data, Path(root), sizes)]
         jobs = [(data, name) for data in available for name in names if data != ONE_GRAPH or name not in QUADRATIC]
         measure = partial(_measure, epochs=epochs, size=size, root=root)
-        results = run_all(jobs, measure, {'epochs': epochs, 'size': size, **sizes}, kept_runs(folder, 'runs', quick), 1)
+        settings = {'epochs': epochs, 'size': size, **sizes, 'code': code_version()}
+        results = run_all(jobs, measure, settings, kept_runs(folder, 'runs', quick), processes=1)
     missing = [data for data in DATA if data not in available]
     note = (
         f'Three GPS layers of local GINE and an attention, of {CONFIG.name}, one thread: processor times, medians of {epochs} '
@@ -139,7 +145,8 @@ def run(quick: bool, folder: Path) -> None:
     start = _start(1 if quick else 7)
     note = 'Processor times of new processes on one thread, in turns, until imports end or the first training step begins.'
     rows = [
-        {'process': name, 'seconds': seconds, 'over imports alone': seconds / start[_ALONE]} for name, seconds in start.items()
+        {'process': name, 'seconds': seconds, 'over imports alone': seconds / start[_IMPORTS]}
+        for name, seconds in start.items()
     ]
     write_table('runs_start', 'From the command to the first batch', note, rows, folder)
 
@@ -262,13 +269,9 @@ def _start(repeats: int) -> dict[str, float]:
     r"""Returns the seconds of a process that only imports, and of the command until the first training step."""
     spent: dict[str, list[float]] = defaultdict(list)
     for _ in range(repeats):
-        for name, code in {_ALONE: _ALONE, 'python -m pyg_topomask train --cfg digits': _COMMAND}.items():
+        for name, code in PROCESSES.items():
             with tempfile.TemporaryDirectory() as out:
-                spent[name].append(_seconds(code, out))
+                arguments = [sys.executable, '-c', code, out]
+                process = subprocess.run(arguments, capture_output=True, text=True, check=True)
+            spent[name].append(float(process.stdout))
     return {name: statistics.median(values) for name, values in spent.items()}
-
-
-def _seconds(code: str, out: str) -> float:
-    timed = f'import atexit, time\natexit.register(lambda: print(time.process_time()))\n{code}'
-    process = subprocess.run([sys.executable, '-c', timed, out], capture_output=True, text=True, check=True)
-    return float(process.stdout.split()[-1])
