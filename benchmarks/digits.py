@@ -10,7 +10,7 @@ from pathlib import Path
 import pyg_topomask
 from benchmarks.harness import compare, each, kept_runs, run_all, show, write_table
 
-__all__ = ['run']
+__all__ = ['CONFIG', 'code_version', 'run']
 
 CONFIG = Path(__file__).parents[1] / 'graphgps_configs' / 'digits.yaml'
 VARIANTS = ('GINE+GRF', 'GINE+Linear', 'GINE+None', 'None+GRF')
@@ -20,7 +20,7 @@ SEEDS = 5
 def run(quick: bool, folder: Path) -> None:
     epochs, seeds = (1, 2) if quick else (None, SEEDS)
     jobs = [(variant, seed) for seed in range(seeds) for variant in VARIANTS]
-    results = run_all(jobs, partial(_train, epochs=epochs), _code_version(), kept_runs(folder, 'digits', quick))
+    results = run_all(jobs, partial(_train, epochs=epochs), code_version(), kept_runs(folder, 'digits', quick))
     accuracy = {variant: [results[variant, seed] for seed in range(seeds)] for variant in VARIANTS}
     reference = accuracy[VARIANTS[0]]
     rows = []
@@ -43,7 +43,8 @@ def run(quick: bool, folder: Path) -> None:
     write_table('digits', 'Digits as 8x8 grids: what the mask is worth', note, rows, folder)
 
 
-def _code_version() -> str:
+def code_version() -> str:
+    r"""Returns a digest of the code of the package."""
     sources = sorted(Path(pyg_topomask.__file__).parent.rglob('*.py'))
     return hashlib.sha256(b''.join(path.read_bytes() for path in sources)).hexdigest()[:12]
 

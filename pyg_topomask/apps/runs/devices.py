@@ -10,6 +10,7 @@ from typing import TypeVar
 
 import torch
 import torch.distributed as dist
+from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice
@@ -53,6 +54,15 @@ def gather(value: Value) -> list[Value]:
     values: list[Value | None] = [None] * num_processes()
     dist.all_gather_object(values, value)
     return values  # type: ignore[return-value]
+
+
+def total(value: Tensor) -> Tensor:
+    r"""Returns the sum of the tensors of all processes. All processes call this."""
+    if num_processes() == 1:
+        return value
+    value = value.clone()
+    dist.all_reduce(value)
+    return value
 
 
 @contextmanager

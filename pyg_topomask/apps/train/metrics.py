@@ -14,6 +14,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
 
 from pyg_topomask.apps.runs.devices import gather, rank
+from pyg_topomask.apps.runs.host_copy import HostCopy
 from pyg_topomask.apps.runs.run import Row
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.utils.checks import check_choice
@@ -61,19 +62,23 @@ class EpochMeter:
         except ImportError as error:
             hint = 'install pyg_topomask with its extra [graphgym]'
             raise ImportError(f'tensorboard_each_run: True needs tensorboardX: {hint}') from error
-        self._batches: list[dict[str, Any]] = []
+        self._batches: list[tuple[HostCopy, dict[str, float]]] = []
 
-    def update(self, true: Tensor, pred: Tensor, loss: float, lr: float, seconds: float) -> None:
+    def update(self, true: Tensor, pred: Tensor, loss: Tensor, lr: float, seconds: float) -> None:
         r"""Adds the labels, the prediction scores, the mean loss, the learning rate and the time of a batch."""
-        scores = {'true': true.detach().cpu(), 'pred': pred.detach().cpu()}
-        self._batches.append({**scores, 'loss': loss, 'lr': lr, 'time_used': seconds})
+        self._batches.append((HostCopy(true, pred, loss), {'lr': lr, 'time_used': seconds}))
 
     def finish(self, epoch: int | None = None) -> Row:
         r"""Returns the metrics of the collected predictions and clears them; empty without predictions. If an epoch is given,
         they are also written to GraphGym's :obj:`stats.json` and, with :obj:`cfg.tensorboard_each_run`, to TensorBoard. All
         processes must call this.
         """
-        batches = [batch for batches in gather(self._batches) for batch in batches]
+        read: list[dict[str, Any]] = [
+            {'true': true, 'pred': pred, 'loss': float(loss), **numbers}
+            for copy, numbers in self._batches
+            for true, pred, loss in [copy.read()]
+        ]
+        batches = [batch for batches in gather(read) for batch in batches]
         self._batches = []
         count = sum(batch['true'].shape[0] for batch in batches)
         if count == 0:
@@ -88,15 +93,15 @@ class EpochMeter:
         for batch in batches:
             logger.update_stats(**batch, params=cfg.params)
         if cfg.custom_metrics:
-            metrics = {
+            scores = {
                 name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], logger.task_type)
                 for name in cfg.custom_metrics
             }
         else:
-            metrics = logger[logger.task_type]()
+            scores = getattr(Logger, logger.task_type)(logger)
+            logger[logger.task_type] = lambda: scores  # which write_epoch would compute again
         loss = sum(batch['loss'] * batch['true'].shape[0] for batch in batches) / count
-        metrics = {'loss': loss, **metrics}
-        row = {f'{logger.name}_{name}': float(value) for name, value in metrics.items()}
+        row = {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
         if epoch is not None and rank() == 0:
             logger.write_epoch(epoch)
         return row

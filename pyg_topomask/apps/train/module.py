@@ -19,7 +19,8 @@ from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.checkpoint import set_rng_state
-from pyg_topomask.apps.runs.devices import gather, num_processes, rank
+from pyg_topomask.apps.runs.devices import num_processes, rank, total
+from pyg_topomask.apps.runs.host_copy import HostCopy
 from pyg_topomask.apps.runs.progress import EpochBar
 from pyg_topomask.apps.runs.run import Row, Run
 from pyg_topomask.apps.train.metrics import EpochMeter
@@ -120,22 +121,25 @@ class RunModule(GraphGymModule):
         if outputs['true'].numel() == 0:  # a subgraph without a label of this split
             loss = loss.nan_to_num()
         seconds = time.perf_counter() - self._batch_start
-        self.meters[split].update(outputs['true'], outputs['pred_score'], loss.item(), self._lr(), seconds)
+        self.meters[split].update(outputs['true'], outputs['pred_score'], loss, self._lr(), seconds)
         self._batch_start = time.perf_counter()
         return loss, outputs['true'].shape[0]
 
     def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss, count = self._step(batch, 'train')
-        losses, counts = zip(*gather((loss.item(), count)), strict=True)
-        # All processes see the losses of all processes, so that they stop together.
-        if not all(map(math.isfinite, losses)):
-            raise FloatingPointError(
-                f'the training loss became {sum(losses)} in epoch {self.current_epoch}: {self._cause_of_nan()}'
-            )
+        losses, counts = total(torch.stack([loss.detach(), loss.new_full((), count)]))
+        self._loss = HostCopy(losses)  # of all processes, so that they stop together
         # As in GraphGPS, gradients of accumulated batches add up. Lightning averages them.
         loss = loss * int(cfg.optim.batch_accumulation)
         # Gradients are averaged over the processes for any numbers of labels.
-        return loss if num_processes() == 1 else loss * (count * num_processes() / max(sum(counts), 1))
+        return loss if num_processes() == 1 else loss * (count * num_processes() / counts.clamp(min=1))
+
+    def on_after_backward(self) -> None:
+        # Not before, because a device would have nothing to do while the host reads the loss.
+        (loss,) = self._loss.read()
+        if not math.isfinite(loss):
+            cause = self._cause_of_nan()
+            raise FloatingPointError(f'the training loss became {loss.item()} in epoch {self.current_epoch}: {cause}')
 
     def _cause_of_nan(self) -> str:
         # Not from the batch, in which the network has replaced features by its own.

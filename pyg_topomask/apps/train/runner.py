@@ -7,7 +7,7 @@ import os
 import signal
 import warnings
 from collections.abc import Sequence
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -23,13 +23,10 @@ from pyg_topomask.apps.train.first_step import try_first_step
 from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.apps.train.module import RunModule, modules_with_random_features
 from pyg_topomask.apps.train.option_checks import check_options, warn_of_unread_options
-from pyg_topomask.distributed import convert_norms
-from pyg_topomask.distributed.communication import processes
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.graphgym.data.shards import shard_loaders
 from pyg_topomask.utils.checks import check_whole
 
 #: The files of GraphGym's loggers in the folder of a run.
@@ -64,6 +61,15 @@ def _trainer(device: torch.device) -> Any:
         enable_model_summary=False,
         enable_progress_bar=False,
     )
+
+
+def _reporting() -> AbstractContextManager[object]:
+    r"""A context in which an error of a process that shares a graph reaches the others."""
+    if cfg.topomask.shard != 'graph':
+        return nullcontext()
+    from pyg_topomask.distributed.communication import processes
+
+    return processes().reporting()
 
 
 def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
@@ -106,6 +112,9 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
     trainer = _trainer(device)
     module = RunModule()
     if cfg.topomask.shard == 'graph':
+        from pyg_topomask.distributed import convert_norms
+        from pyg_topomask.graphgym.data.shards import shard_loaders
+
         graph, loaders = shard_loaders(loaders)
         module.model = convert_norms(module.model, graph)
     _warn_if_nothing_is_redrawn(module)
@@ -177,7 +186,7 @@ def train(
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', message='.*does not have many workers.*')
             warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
-            with processes().reporting() if cfg.topomask.shard == 'graph' else nullcontext():
+            with _reporting():
                 results.append(_train_seed(run_dir, resume or cfg.train.auto_resume))
         if rank() == 0:
             print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))

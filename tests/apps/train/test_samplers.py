@@ -115,7 +115,7 @@ def test_a_step_in_which_no_process_has_labels(configure: Callable[..., None], m
     runner = module.RunModule()
     monkeypatch.setattr(runner, '_step', lambda batch, split: (torch.zeros(()), 0))
     monkeypatch.setattr(module, 'num_processes', lambda: 2)
-    monkeypatch.setattr(module, 'gather', lambda value: [value, value])
+    monkeypatch.setattr(module, 'total', lambda value: 2 * value)
     assert runner.training_step(Data()) == 0
 
 

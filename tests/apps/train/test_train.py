@@ -6,12 +6,15 @@ import json
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import yaml
 from grids import at_night, by_day
+from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.logger import Logger
 
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint
 from pyg_topomask.apps.runs.folder import locked
@@ -341,6 +344,61 @@ def test_auto_resume(tmp_path: Path, digits: Path, small: list[str], capsys: pyt
 def test_loss_that_is_not_finite(tmp_path: Path, digits: Path, small: list[str]) -> None:
     with pytest.raises(FloatingPointError, match=r'training loss became (nan|inf) in epoch'):
         train(digits, [*small, 'optim.base_lr', '1e30', 'optim.clip_grad_norm', 'False'], out=tmp_path)
+
+
+class HostReads(TorchDispatchMode):
+    """Counts numbers that the host reads of tensors."""
+
+    count = 0
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        self.count += func is torch.ops.aten._local_scalar_dense.default
+        return func(*args, **(kwargs or {}))
+
+
+def test_a_step_reads_nothing_that_the_model_does_not(
+    tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads: list[int] = []
+
+    def counted(name: str) -> None:
+        original = getattr(module.RunModule, name)
+
+        def call(self: module.RunModule, *args: Any, **kwargs: Any) -> Any:
+            with HostReads() as mode:
+                result = original(self, *args, **kwargs)
+            reads.append(mode.count)
+            return result
+
+        monkeypatch.setattr(module.RunModule, name, call)
+
+    counted('_shared_step')
+    counted('training_step')
+    counted('validation_step')
+    train(digits, [*small, *PLAIN], out=tmp_path)
+    assert len(reads) > 4
+    assert max(reads) > 0  # what a new graph checks
+    assert reads[1::2] == reads[::2]  # steps end after their models
+
+
+def test_each_metric_of_an_epoch_is_computed_once(
+    tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    original = Logger.classification_multi
+
+    def counted(self: Logger) -> dict[str, float]:
+        calls.append(self.name)
+        return original(self)
+
+    monkeypatch.setattr(Logger, 'classification_multi', counted)
+    train(digits, [*small, *PLAIN, 'optim.max_epoch', '2'], out=tmp_path)
+    assert calls == ['train', 'val', 'test'] * 2 + ['val', 'test']
+    (first, second), rows = (
+        [json.loads(line) for line in (run_dir(tmp_path) / 'val' / 'stats.json').read_text().splitlines()],
+        read_metrics(run_dir(tmp_path)),
+    )
+    assert [first['accuracy'], second['accuracy']] == [float(row['val_accuracy']) for row in rows]
 
 
 def test_metric_that_selects_the_best_epoch() -> None:
