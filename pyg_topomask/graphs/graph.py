@@ -32,7 +32,8 @@ State = TypeVar('State')
 class HasState(Protocol):
     r"""What a graph asks of a mask, see :class:`~pyg_topomask.masks.Mask`."""
 
-    renumbers: str | None
+    @property
+    def renumbers(self) -> str | None: ...
 
     @property
     def fresh(self) -> bool: ...
@@ -307,9 +308,9 @@ class Graph:
         return num_rows
 
     def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:
-        r"""Returns the same graph with other node numbers, by which neighbors are near in memory, if a mask can take them, and if
-        the graph is large and has far neighbors. Otherwise, and for random numbers that are not kept, returns :obj:`None`.
-        torch.compile uses it if an earlier call made it.
+        r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
+        on it, the graph is large, and most of its edges come nearer. Otherwise, and for states that are not kept, returns
+        :obj:`None`. torch.compile takes the graph that an earlier call made.
         """
         if generator is not None or mask.fresh or not _renumbers(mask) or self.device.type != 'cpu':
             return None

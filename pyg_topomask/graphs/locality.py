@@ -9,9 +9,9 @@ from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 # Nodes from which the features of a graph exceed the cache of a core, in which those of so many neighbors in memory stay.
-_LARGE, _NEAR = 2**15, 2**12
+_LARGE, _NEAR = 2**16, 2**12
 # The least share of the edges between distant nodes for which an order is looked for, and what it has to make of them at most.
-_FAR, _LEFT = 0.25, 0.5
+_FAR, _LEFT = 0.5, 0.5
 
 
 def near_order(edge_index: Tensor, num_nodes: int) -> Tensor | None:

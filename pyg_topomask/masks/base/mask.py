@@ -119,8 +119,10 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         with torch.autocast(device_type=graph.edge_index.device.type, enabled=False):
             try:
                 near = graph.near(self, generator)
-                state = graph.state(self, generator, near)
-                return bound(self, graph, state) if near is None else Renumbered(bound(self, near, state), near.order, near.place)
+                if near is None:
+                    return bound(self, graph, graph.state(self, generator))
+                assert near.order is not None and near.place is not None
+                return Renumbered(bound(self, near, graph.state(self, near=near)), near.order, near.place)
             except RuntimeError as error:
                 if not is_exporting():
                     raise
