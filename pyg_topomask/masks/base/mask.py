@@ -121,7 +121,8 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
                 near = graph.near(self, generator)
                 if near is None:
                     return bound(self, graph, graph.state(self, generator))
-                assert near.order is not None and near.place is not None
+                assert near.order is not None
+                assert near.place is not None
                 return Renumbered(bound(self, near, graph.state(self, near=near)), near.order, near.place)
             except RuntimeError as error:
                 if not is_exporting():
