@@ -3,9 +3,8 @@ r"""An order of the nodes of a large graph in which neighbors are near in memory
 from __future__ import annotations
 
 import numpy as np
+import scipy
 import torch
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import reverse_cuthill_mckee
 from torch import Tensor
 
 # Nodes from which the features of a graph exceed the cache of a core, in which those of so many neighbors in memory stay.
@@ -21,8 +20,8 @@ def near_order(edge_index: Tensor, num_nodes: int) -> Tensor | None:
     if num_nodes < _LARGE or (before := _share_of_far(edge_index)) < _FAR:
         return None
     row, col = edge_index.numpy()
-    matrix = csr_array((np.ones(row.size, dtype=bool), (row, col)), shape=(num_nodes, num_nodes))
-    order = torch.from_numpy(reverse_cuthill_mckee(matrix).astype(np.int64))
+    matrix = scipy.sparse.csr_array((np.ones(row.size, dtype=bool), (row, col)), shape=(num_nodes, num_nodes))
+    order = torch.from_numpy(scipy.sparse.csgraph.reverse_cuthill_mckee(matrix).astype(np.int64))
     return order if _share_of_far(inverse(order)[edge_index.long()]) <= _LEFT * before else None
 
 
