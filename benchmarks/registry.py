@@ -55,6 +55,7 @@ BENCHMARKS = {
         'distance_batches', 'masks of distances and offsets on batches of small graphs', ('distance_batches',)
     ),
     'heat': Benchmark('heat', 'heat kernels compared with expm_multiply', ('heat',)),
+    'locality': Benchmark('locality', 'a training step on a large graph, in order and shuffled', ('locality',)),
     'scale': Benchmark('scale', 'the largest graph of each attention in 2, 4 and 8 GiB', ('scale',)),
     'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention compared with GAT in training', ('gkat_speed',)),
     'gkat_batches': Benchmark('gkat_speed', 'GKAT compared with GAT on batches of small graphs', ('gkat_batches',), 'batches'),

@@ -18,6 +18,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edge_checks import checked_edges
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
+from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
 from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
@@ -30,6 +31,9 @@ State = TypeVar('State')
 
 class HasState(Protocol):
     r"""What a graph asks of a mask, see :class:`~pyg_topomask.masks.Mask`."""
+
+    @property
+    def renumbers(self) -> str | None: ...
 
     @property
     def fresh(self) -> bool: ...
@@ -76,6 +80,10 @@ class Graph:
     Raises:
         ValueError: If an edge leaves its graph or the node range, a weight is not finite, or :obj:`batch` is not ascending.
     """
+
+    #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
+    order: Tensor | None = None
+    place: Tensor | None = None
 
     def __init__(
         self,
@@ -299,7 +307,28 @@ class Graph:
             num_rows += 1
         return num_rows
 
-    def state(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+    def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:
+        r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
+        on it, the graph is large, and most of its edges come nearer. Otherwise, and for states that are not kept, returns
+        :obj:`None`. torch.compile takes the graph that an earlier call made.
+        """
+        if generator is not None or mask.fresh or not _renumbers(mask) or self.device.type != 'cpu':
+            return None
+        if torch.compiler.is_compiling() and not self.has_cached('near'):
+            return None
+        return self.cached('near', self._renumbered)
+
+    def _renumbered(self) -> Graph | None:
+        whole = self.segments.is_whole and self.num_graphs == 1
+        order = near_order(self.edge_index, self.num_nodes) if whole else None
+        if order is None:
+            return None
+        graph = copy(self)
+        graph.order, graph.place = order, inverse(order)
+        graph._set_edges(graph.place[self.edge_index.long()], self.edge_weight, None)
+        return graph
+
+    def state(self, mask: HasState, generator: torch.Generator | None = None, near: Graph | None = None) -> Any:
         r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
         :meth:`~pyg_topomask.masks.Mask.settings` share it. The graph does not keep states that gradients flow through, nor
         those of a generator. The state of a composed mask is the list of those of its parts.
@@ -308,17 +337,26 @@ class Graph:
             mask (Mask): The mask.
             generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
                 is not shared. (default: :obj:`None`)
+            near (Graph, optional): The graph of :meth:`near`, to return the state on. (default: :obj:`None`)
         """
         if generator is not None:
             check_generator(generator)
         elif mask.fresh:
             self.forward_pass.enter(mask)
-        return self._state(mask, generator)
+        return self._state(mask, generator, near)
 
-    def _state(self, mask: HasState, generator: torch.Generator | None) -> Any:
+    def _state(self, mask: HasState, generator: torch.Generator | None = None, near: Graph | None = None) -> Any:
         if mask.parts:
-            return [self._state(part, generator) for part in mask.parts]
+            return [self._state(part, generator, near) for part in mask.parts]
         learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        if near is not None and mask.renumbers == 'graph':
+            return near._state(mask)
+        if near is not None:
+
+            def renumbered() -> Any:
+                return self._state(mask).renumbered(near.place)
+
+            return renumbered() if learned else near.cached(mask.settings(), renumbered)
         if generator is not None or learned:
             return self._prepared(mask, generator)
         if mask.fresh:
@@ -339,8 +377,11 @@ class Graph:
 
     def has_state(self, mask: HasState) -> bool:
         r"""Returns whether nothing is left to prepare for a mask."""
+        return (self.near(mask) or self)._has_state(mask)
+
+    def _has_state(self, mask: HasState) -> bool:
         if mask.parts:
-            return all(map(self.has_state, mask.parts))
+            return all(map(self._has_state, mask.parts))
         return not mask.fresh and self.has_cached(mask.settings())
 
     def has_cached(self, key: Hashable) -> bool:
@@ -362,6 +403,10 @@ _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
 def device_of(data: Data) -> torch.device | None:
     r"""Returns the device of the first tensor of the data, or :obj:`None`."""
     return next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
+
+
+def _renumbers(mask: HasState) -> bool:
+    return mask.renumbers is not None and all(map(_renumbers, mask.parts))
 
 
 def _attribute(data: Data, name: str) -> Any:

@@ -112,6 +112,7 @@ class GRFMask(LogarithmicMask):
     """
 
     form: str | None = 'sparse'
+    renumbers = 'state'
 
     def __init__(
         self,

@@ -150,6 +150,7 @@ class HeatKernelMask(DiffusionMask):
     """
 
     form = 'product'
+    renumbers = 'graph'
 
     def __init__(
         self,
@@ -176,7 +177,7 @@ class HeatKernelMask(DiffusionMask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> HeatState:
         # The pattern contains every diagonal entry.
         state = AdjacencyMask(1, 1.0, None, self.flow).prepare(graph)
-        return self.prepare_on(state, GlobalReductions(state.pattern))
+        return self.prepare_on(state, GlobalReductions(state.pattern, graph.order))
 
     def prepare_on(self, state: AdjacencyState, nodes: GlobalReductions) -> HeatState:
         r"""Prepares the mask on an adjacency matrix whose pattern contains the diagonal, with reductions over all nodes."""

@@ -79,6 +79,7 @@ class HopMask(LogarithmicMask):
     """
 
     form = 'sparse'
+    renumbers = 'graph'
 
     def __init__(
         self,

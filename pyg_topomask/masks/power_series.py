@@ -83,6 +83,7 @@ class PowerSeriesMask(LogarithmicMask):
 
     #: Without entries if edge weights are learned.
     form = 'sparse'
+    renumbers = 'graph'
 
     def __init__(
         self,

@@ -17,6 +17,8 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.nn.inputs import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.utils.checks import check_choice, check_probability
@@ -123,19 +125,25 @@ class MaskedLinearAttention(torch.nn.Module):
         """
         check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
         self._warn_of_rounding(x.device.type)
-        q, k, v = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k, self.lin_v))
         attend = compiled_if_prepared(self._attend, graph, self.mask)
-        out = attend(q, k, v, generator, x, edge_index, edge_weight, batch, graph)
+        out = attend(generator, x, edge_index, edge_weight, batch, graph)
         return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
 
     def by_head(self, x: Tensor) -> Tensor:
         r"""Splits channels between the heads, from :obj:`[N, out_channels]` to :obj:`[N, H, out_channels // H]`."""
         return x.view(-1, self.heads, self.out_channels // self.heads)
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> Tensor:
-        graph = as_graph(self.mask, *given)
-        q, k = self.feature_map(q, k, graph.segments)
-        return masked_linear_attention(q, k, v, self.mask(graph, generator), self.route)
+    def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
+        graph = as_graph(self.mask, x, *given)
+        mask = self.mask(graph, generator)
+        if isinstance(mask, Renumbered):  # permutes features once, rather than queries, keys and values
+            return mask.outward(self._attend_under(mask.inner, mask.inward(x)))
+        return self._attend_under(mask, x)
+
+    def _attend_under(self, mask: MaskOperator, x: Tensor) -> Tensor:
+        q, k, v = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k, self.lin_v))
+        q, k = self.feature_map(q, k, mask.segments)
+        return masked_linear_attention(q, k, v, mask, self.route)
 
     def _warn_of_rounding(self, device: str) -> None:
         r"""Warns once if rounding of queries and keys may be amplified by sums of masks that cancel."""

@@ -17,10 +17,12 @@ class GlobalReductions:
 
     Args:
         pattern (SparsePattern): The positions of the entries.
+        order (torch.Tensor, optional): The number that a user knows each node by. (default: :obj:`None`, that here)
     """
 
-    def __init__(self, pattern: SparsePattern) -> None:
+    def __init__(self, pattern: SparsePattern, order: Tensor | None = None) -> None:
         self.pattern = pattern
+        self.order = order
         self.row = pattern.row.long()
         self.col = pattern.col.long()
 
@@ -37,7 +39,10 @@ class GlobalReductions:
             found = self._first_difference(weight, weight[pattern.perm_t])
         else:
             found = self._difference(self.col * size + self.row, weight, self.row * size + self.col, weight)
-        return None if found is None else (int(self.row[found]), int(self.col[found]))
+        if found is None:
+            return None
+        row, col = int(self.row[found]), int(self.col[found])
+        return (row, col) if self.order is None else (int(self.order[row]), int(self.order[col]))
 
     @classmethod
     def _difference(cls, key: Tensor, weight: Tensor, mirrored: Tensor, mirrored_weight: Tensor) -> int | None:

@@ -124,6 +124,11 @@ class WalkFeatures:
             squares.view(-1).index_add_(0, place, self.load[one] * self.load[other])
             return squares
 
+    def renumbered(self, place: Tensor) -> WalkFeatures:
+        r"""Returns the features of nodes with other numbers, :obj:`[N]`."""
+        start, visited = place[self.start], place[self.visited]
+        return self.from_visits(start, visited, self.length, self.load, self.num_nodes, self.max_walk_length)
+
     def truncate(self, max_walk_length: int) -> WalkFeatures:
         r"""Returns the features of the first :obj:`max_walk_length` hops."""
         if max_walk_length >= self.max_walk_length:

@@ -29,6 +29,12 @@ class PairedWalks:
     cache: dict[Hashable, Any] = field(default_factory=dict)
     _pairs: dict[Hashable, PairLoads] = field(default_factory=dict)
 
+    def renumbered(self, place: Tensor) -> PairedWalks:
+        r"""Returns the walks on nodes with other numbers, :obj:`[N]`."""
+        query = self.query.renumbered(place)
+        key = query if self.key is self.query else self.key.renumbered(place)
+        return PairedWalks(query, key, tuple(state.renumbered(place) for state in self.stitched))
+
     @cached_property
     def num_features(self) -> int:
         each = (int_or_symint(walks.visitors.sum()) for walks in (self.query, self.key))

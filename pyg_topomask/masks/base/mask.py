@@ -16,6 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.operators.base import Arithmetic, Heads, MaskOperator, check_scale
+from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
@@ -61,6 +62,10 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     #: The form of the operators of this mask: :obj:`"sparse"` for entries, :obj:`"low_rank"` for factors,
     #: :obj:`"product"` for neither. :obj:`None` if it is unknown until the mask is bound.
     form: str | None = None
+    #: How the mask is prepared on a graph with other node numbers, see :meth:`~pyg_topomask.graphs.Graph.near`: on the
+    #: :obj:`"graph"`, or by the :obj:`"state"`, whose node numbers are replaced. :obj:`None` if not at all. Subclasses do not
+    #: inherit it, because they may read data of the nodes.
+    renumbers: str | None = None
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
@@ -69,6 +74,7 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
+        cls.renumbers = cls.__dict__.get('renumbers')
         if '__init__' in cls.__dict__:
             cls.__init__ = _on_cpu_before_meta(cls.__init__)  # type: ignore[method-assign]
 
@@ -112,7 +118,12 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
         with torch.autocast(device_type=graph.edge_index.device.type, enabled=False):
             try:
-                return bound(self, graph, graph.state(self, generator))
+                near = graph.near(self, generator)
+                if near is None:
+                    return bound(self, graph, graph.state(self, generator))
+                assert near.order is not None
+                assert near.place is not None
+                return Renumbered(bound(self, near, graph.state(self, near=near)), near.order, near.place)
             except RuntimeError as error:
                 if not is_exporting():
                     raise
@@ -236,6 +247,8 @@ class SumMask(ComposedMask):
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
 
+    renumbers = 'graph'
+
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         first, *rest = self._bound(graph, state)
         return sum(rest, start=first)
@@ -255,6 +268,8 @@ class HadamardMask(ComposedMask):
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the masks need
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
+
+    renumbers = 'graph'
 
     def _form(self, masks: tuple[Mask, ...]) -> str | None:
         form = masks[0].form
@@ -299,6 +314,8 @@ class MultiHeadMask(ComposedMask):
         4
     """
 
+    renumbers = 'graph'
+
     def __init__(self, *masks: Mask) -> None:
         _check_masks(masks, 2)
         Mask.__init__(self, sum(mask.heads for mask in masks))
@@ -316,6 +333,8 @@ class TransposedMask(ComposedMask):
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, with the data that the mask needs
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
     """
+
+    renumbers = 'graph'
 
     def __init__(self, mask: Mask) -> None:
         super().__init__(mask)
@@ -346,6 +365,7 @@ class ScaledMask(ComposedMask):
         - **parameters:** :obj:`scale` :math:`()` or :math:`(H)` *(optional)*
     """
 
+    renumbers = 'graph'
     scale: Tensor
     initial: Tensor
 
