@@ -19,6 +19,7 @@ from pyg_topomask.graphs.edge_checks import checked_edges
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.stored_rows import rows_to_store
 from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
 from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
@@ -292,12 +293,8 @@ class Graph:
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def rows_to_store(self, num_rows: int) -> int:
-        r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges:
-        PyG would slice such a tensor as if it were a node or edge attribute.
-        """
-        while self.num_nodes > 0 and num_rows in (self.num_nodes, self.num_edges):
-            num_rows += 1
-        return num_rows
+        r"""Returns :func:`~pyg_topomask.graphs.stored_rows.rows_to_store` for this graph."""
+        return rows_to_store(num_rows, self.num_nodes, self.num_edges)
 
     def state(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
         r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
