@@ -216,14 +216,16 @@ class Graph:
         return self._hashed(None)
 
     def _hashed(self, weight: Tensor | None) -> Tensor:
-        graph, position = self.segments.index, self.segments.position
         source, target = self.edge_index.long()
-        edges = (position[source] << 32) ^ position[target]
+        graph = self.segments.index.index_select(0, source)
+        first = self.segments.ptr.index_select(0, graph)
+        edges = (source - first).bitwise_left_shift_(32).bitwise_xor_(target - first)
         if weight is not None:
             weight = weight.detach().float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
-        num_edges = torch.bincount(graph[source], minlength=self.num_graphs)
-        hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph[source], splitmix(edges))
+        num_edges, hashes = edges.new_zeros(2, self.num_graphs)
+        num_edges.index_add_(0, graph, torch.ones_like(graph))
+        hashes.index_add_(0, graph, splitmix(edges))
         return torch.stack([self.segments.sizes, num_edges, hashes], dim=1)
 
     def attribute(self, name: str, argument: str = 'data') -> Any:

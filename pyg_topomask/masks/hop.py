@@ -55,15 +55,13 @@ class StoredHops:
     @outside_transforms
     def pairs(self) -> WalkFeatures:
         with torch.inference_mode(False):  # kept, and possibly used in training later
-            place = self.labels[0].nonzero().squeeze(1)
-            size = self.segments.sizes[self.segments.index]
-            # The first pair of each node, and how many of those that are listed come before it.
-            ends = size.cumsum(0)
+            place, size = self.labels[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]
+            ends = size.cumsum(0)  # of the pairs of each node
             start = torch.searchsorted(ends, place, right=True)
             visited = place - (ends - size - self.segments.first)[start]
-            length, load = self.labels[0, place] - 1, torch.ones(len(place), device=place.device)
-            index = torch.int32
-            return WalkFeatures(start.to(index), visited.to(index), length.to(index), load, self.segments.num_nodes, self.max_hops)
+            start, visited, length = (x.to(torch.int32) for x in (start, visited, self.labels[0, place] - 1))
+            load = torch.ones_like(start, dtype=torch.get_default_dtype())
+            return WalkFeatures(start, visited, length, load, self.segments.num_nodes, self.max_hops)
 
     @property
     def pattern(self) -> SparsePattern:
@@ -154,13 +152,17 @@ class HopMask(LogarithmicMask):
         return type(self), self.max_hops, self.flow
 
     @property
-    def stored_blocks(self) -> StoredBlocks | None:
+    def stored_blocks(self) -> StoredBlocks:
         few = self.max_hops < torch.iinfo(torch.uint8).max
         return StoredBlocks('hop', (self.max_hops, self.flow), torch.uint8 if few else torch.int16, weighted=False)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> WalkFeatures | StoredHops:
         if (labels := self.stored_blocks.load(graph)) is not None:
             return StoredHops(labels.to(torch.int16), graph.segments, self.max_hops)
+        return self.listed(graph)
+
+    def listed(self, graph: Graph) -> WalkFeatures:
+        r"""Lists the pairs of nodes within :math:`K` edges as walks, whose length is the distance."""
         row, col = graph.row_and_col(self.flow)
         pattern, _ = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
         start, visited, length = _pairs_within(pattern.tensors, self.max_hops)

@@ -2,11 +2,13 @@ r"""A transform that stores what masks prepare."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from copy import deepcopy
 
 import torch
 from torch import Tensor
 from torch.nn import Module
+from torch.nn.functional import pad
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.transforms import BaseTransform
@@ -14,14 +16,15 @@ from torch_geometric.transforms import BaseTransform
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
+from pyg_topomask.masks.base.stored_blocks import StoredBlocks
 from pyg_topomask.transforms.checks import single_graph
 from pyg_topomask.utils.checks import check_whole
 
 
 def masks_to_store(*modules: Module) -> list[Mask]:
     r"""Returns the masks in modules whose blocks can be stored, one for each way in which they are."""
-    masks = [each for module in modules for each in module.modules() if isinstance(each, Mask)]
-    return list({mask.stored_blocks: mask for mask in masks if mask.stored_blocks is not None}.values())
+    masks = (each for module in modules for each in module.modules() if isinstance(each, Mask))
+    return list({stored: mask for mask in masks if (stored := mask.stored_blocks) is not None}.values())
 
 
 @functional_transform('prepare_masks')
@@ -73,30 +76,32 @@ class PrepareMasks(BaseTransform):
         self.max_bytes = max_bytes
 
     def forward(self, data: Data) -> Data:
-        for mask in self.masks:
-            for name in mask.stored_blocks.names:
-                if name in data:
-                    del data[name]
-        (attributes,) = self.attributes(single_graph(data))
+        graph = single_graph(data)
+        # Not from what is stored already, which may be of another graph.
+        for name in (name for stored, _ in self.stored() for name in stored.names if name in data):
+            del data[name]
+        (attributes,) = self.attributes(graph)
         for name, value in attributes.items():
             data[name] = value
         return data
 
+    def stored(self) -> Iterator[tuple[StoredBlocks, Mask]]:
+        r"""Yields each mask, and how it is stored."""
+        return ((stored, mask) for mask in self.masks if (stored := mask.stored_blocks) is not None)
+
     @torch.no_grad()
     def attributes(self, graph: Graph) -> list[dict[str, Tensor]]:
         r"""Returns what to store on the data of each of several graphs."""
+        on_cpu = graph.to('cpu')
+        least = int(pad(on_cpu.segments.sizes, (0, 1), value=on_cpu.num_nodes).amin())
         of_graphs: list[dict[str, Tensor]] = [{} for _ in range(graph.num_graphs)]
-        for mask in self.masks:
-            for attributes, more in zip(of_graphs, mask.stored_blocks.store(graph, self._terms(graph, mask)), strict=True):
-                attributes |= more
+        for stored, mask in self.stored():
+            # No mask is prepared if all graphs are too large.
+            blocks = mask(on_cpu).blocks if least**2 * stored.dtype.itemsize <= self.max_bytes else None
+            terms = None if blocks is None else blocks.terms(on_cpu.segments, torch.get_default_dtype())
+            for attributes, more in zip(of_graphs, stored.store(on_cpu, terms, self.max_bytes), strict=True):
+                attributes |= {name: value.to(graph.device) for name, value in more.items()}
         return of_graphs
-
-    def _terms(self, graph: Graph, mask: Mask) -> Tensor | None:
-        on_cpu, most = graph.to('cpu'), self.max_bytes // mask.stored_blocks.dtype.itemsize
-        if on_cpu.segments.largest ** 2 > most or (blocks := mask(on_cpu).blocks) is None:
-            return None
-        fits = blocks.count * on_cpu.segments.largest ** 2 <= most
-        return blocks.terms(on_cpu.segments, torch.get_default_dtype()).to(graph.device) if fits else None
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({", ".join(map(repr, self.masks))}, max_bytes={self.max_bytes})'

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
+from torch_geometric.data import Data
 
 from pyg_topomask.errors import warn
 from pyg_topomask.graphs.graph import Graph
@@ -43,31 +44,32 @@ class StoredBlocks:
         name = f'{self.prefix}_{zlib.crc32(repr((_VERSION, self.settings)).encode()):08x}'
         return f'{name}_pairs', f'{name}_sizes'
 
-    def store(self, graph: Graph, terms: Tensor | None) -> list[dict[str, Tensor]]:
-        r"""Returns the attributes of each graph, given the numbers of all pairs, :obj:`[count, num_pairs]`, or :obj:`None` for
-        graphs that are too large to store them.
+    def store(self, graph: Graph, terms: Tensor | None, max_bytes: int) -> list[dict[str, Tensor]]:
+        r"""Returns the attributes of each graph, given the numbers of all pairs, :obj:`[count, num_pairs]`, or :obj:`None` to
+        store none. Those of graphs with more than :obj:`max_bytes` are not stored.
         """
         pairs, sizes = self.names
-        terms = torch.empty(0, graph.segments.num_pairs, device=graph.device) if terms is None else terms
-        used = len(terms) * graph.segments.sizes.square()
+        terms = torch.empty(0, graph.segments.num_pairs) if terms is None else terms
+        used = (len(terms) * graph.segments.sizes.square()).tolist()
         attributes = []
-        for numbers, hashes in zip(terms.t().flatten().split(used.tolist()), self._hashes(graph).tolist(), strict=True):
-            stored = rows_to_store(len(numbers), *hashes[:2])
-            kept = pad(numbers.to(self.dtype), (0, stored - len(numbers)))
-            attributes.append({pairs: kept, sizes: torch.tensor([[*hashes, stored, len(numbers)]], device=graph.device)})
+        for numbers, hashes in zip(terms.t().flatten().split(used), self._hashes(graph).tolist(), strict=True):
+            kept = numbers if numbers.numel() * self.dtype.itemsize <= max_bytes else numbers[:0]
+            stored = rows_to_store(len(kept), *hashes[:2])
+            padded = pad(kept.to(self.dtype), (0, stored - len(kept)))
+            attributes.append({pairs: padded.clone(), sizes: torch.tensor([[*hashes, stored, len(kept)]])})
         return attributes
 
     def load(self, graph: Graph) -> Tensor | None:
         r"""Returns the stored numbers of all pairs, :obj:`[count, num_pairs]`, or :obj:`None` if there are none. Warns if they
         belong to other settings or another graph.
         """
-        return None if graph.data is None or is_exporting() else self._loaded(graph)
+        return None if graph.data is None or is_exporting() else self._loaded(graph, graph.data)
 
     @torch.compiler.disable  # it reads numbers
-    def _loaded(self, graph: Graph) -> Tensor | None:
+    def _loaded(self, graph: Graph, data: Data) -> Tensor | None:
         numbers, sizes = (graph.get(name) for name in self.names)
         if numbers is None and sizes is None:
-            if any(re.fullmatch(f'{self.prefix}_[0-9a-f]{{8}}_sizes', name) for name in graph.data.keys()):
+            if any(re.fullmatch(f'{self.prefix}_[0-9a-f]{{8}}_sizes', name) for name in data.to_dict()):
                 self._warn('of other settings, or of another version')
             return None
         if numbers is None or sizes is None or sizes.dim() != 2 or sizes.size(1) != 5:
