@@ -59,10 +59,12 @@ class PrepareMasks(BaseTransform):
         >>> from pyg_topomask.masks import HopMask
         >>> transform = PrepareMasks(HopMask(max_hops=2))
         >>> transform(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
-        Data(edge_index=[2, 2], num_nodes=2, hop_f2c8dd0a_pairs=[4], hop_f2c8dd0a_sizes=[1, 5])
+        Data(edge_index=[2, 2], num_nodes=2, hop_3ed9726a_pairs=[4], hop_3ed9726a_sizes=[1, 5])
     """
 
     def __init__(self, *masks: Module, max_bytes: int = 2**20) -> None:
+        check_whole(0, max_bytes=max_bytes)
+        self.max_bytes = max_bytes
         if not all(isinstance(mask, Module) for mask in masks):
             raise ArgumentError('masks', [type(mask).__name__ for mask in masks], 'masks, attention layers and models')
         # As they were constructed, so that the digest of the transform does not depend on what they have learned.
@@ -72,8 +74,6 @@ class PrepareMasks(BaseTransform):
         if not self.masks:
             given = f'{[type(mask).__name__ for mask in masks]}, in which no mask has anything to store'
             raise ArgumentError('masks', given, 'HopMask, and attention layers and models that contain it')
-        check_whole(0, max_bytes=max_bytes)
-        self.max_bytes = max_bytes
 
     def forward(self, data: Data) -> Data:
         graph = single_graph(data)

@@ -166,8 +166,12 @@ def test_masks_with_nothing_to_store_are_refused() -> None:
         PrepareMasks(GRFMask())
     with pytest.raises(ValueError, match=r"^masks: got \['str'\]; accepted: masks, attention layers and models"):
         PrepareMasks('Hop')
-    with pytest.raises(ValueError, match=r'^max_bytes: got'):
-        PrepareMasks(HopMask(), max_bytes=-1)
+
+
+@pytest.mark.parametrize('most', [-1, 2.5, True, '2'])
+def test_other_numbers_of_bytes_are_refused(most: object) -> None:
+    with pytest.raises(ValueError, match=rf'^max_bytes: got {most!r}'):
+        PrepareMasks(HopMask(), max_bytes=most)
 
 
 @pytest.mark.parametrize('data', [HeteroData(), Batch.from_data_list([small_graph(), small_graph()])])
