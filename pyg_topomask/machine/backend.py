@@ -37,6 +37,7 @@ _KERNELS = {
     'squares': 'pairs',
     'blocks_of_sums': 'pairs',
     'pairs_within': 'hops',
+    'edge_hashes': 'hashes',
 }
 
 

@@ -7,7 +7,9 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
@@ -15,6 +17,7 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.stored_rows import rows_to_store, used_rows
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import is_exporting
 
 #: The version of the stored form, which is part of the names.
@@ -75,20 +78,26 @@ class StoredBlocks:
         if numbers is None or sizes is None or sizes.dim() != 2 or sizes.size(1) != 5:
             self._warn('that are incomplete')
             return None
-        hashes, stored, used = sizes.split([3, 1, 1], dim=1)
-        if not torch.equal(hashes, self._hashes(graph)) or len(numbers) != int(stored.sum()):
+        # In NumPy, whose calls take less time than those of torch.
+        table, pairs = sizes.cpu().numpy(), graph.segments.num_pairs
+        stored, used = table[:, 3], table[:, 4]
+        if not np.array_equal(table[:, :3], self._hashes(graph)) or len(numbers) != stored.sum():
             self._warn('of other graphs, or of other edges')
             return None
-        pairs = graph.segments.num_pairs
         count = int(used.sum()) // max(pairs, 1)
-        if count == 0 or not torch.equal(used, count * hashes[:, :1].square()):  # some graphs were too large to store them
+        if count == 0 or (used != count * table[:, 0] ** 2).any():  # some graphs were too large to store them
             return None
-        numbers = numbers if torch.equal(stored, used) else numbers[used_rows(stored, used)]
+        numbers = numbers if (stored == used).all() else numbers[used_rows(*sizes[:, 3:].split(1, dim=1))]
         return numbers.view(pairs, count).t()
 
     def _warn(self, which: str) -> None:
         remedy = 'run PrepareMasks again, with the masks of the model, after the transforms that change the graph'
         warn(f'data: got stored {self.prefix} pairs {which}. They are computed anew in every batch: {remedy}')
 
-    def _hashes(self, graph: Graph) -> Tensor:
-        return graph.fingerprint if self.weighted else graph.structure
+    def _hashes(self, graph: Graph) -> NDArray[np.int64]:
+        r"""Returns the fingerprint of the graphs, or their structure if weights do not matter, :obj:`[num_graphs, 3]`."""
+        weighted = self.weighted and graph.edge_weight is not None
+        if not weighted and (compiled := kernel('edge_hashes', graph.device)):
+            hashes: NDArray[np.int64] = compiled(graph.edge_index, graph.segments.index, graph.segments.ptr)
+            return hashes
+        return (graph.fingerprint if weighted else graph.structure).cpu().numpy()
