@@ -55,13 +55,19 @@ class StoredHops:
     @outside_transforms
     def pairs(self) -> WalkFeatures:
         with torch.inference_mode(False):  # kept, and possibly used in training later
-            place, size = self.labels[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]
-            ends = size.cumsum(0)  # of the pairs of each node
-            start = torch.searchsorted(ends, place, right=True)
-            visited = place - (ends - size - self.segments.first)[start]
-            start, visited, length = (x.to(torch.int32) for x in (start, visited, self.labels[0, place] - 1))
+            start, visited, length = self._listed()
             load = torch.ones_like(start, dtype=torch.get_default_dtype())
             return WalkFeatures(start, visited, length, load, self.segments.num_nodes, self.max_hops)
+
+    def _listed(self) -> tuple[Tensor, Tensor, Tensor]:
+        if compiled := kernel('labelled_pairs', self.labels.device):
+            pairs: tuple[Tensor, Tensor, Tensor] = compiled(self.labels, self.segments.ptr, self.nnz)
+            return pairs
+        place, size = self.labels[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]
+        ends = size.cumsum(0)  # of the pairs of each node
+        start = torch.searchsorted(ends, place, right=True)
+        visited = place - (ends - size - self.segments.first)[start]
+        return start.int(), visited.int(), self.labels[0, place].int() - 1
 
     @property
     def pattern(self) -> SparsePattern:
