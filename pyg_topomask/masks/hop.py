@@ -160,7 +160,7 @@ class HopMask(LogarithmicMask):
     @property
     def stored_blocks(self) -> StoredBlocks:
         few = self.max_hops < torch.iinfo(torch.uint8).max
-        return StoredBlocks('hop', (self.max_hops, self.flow), torch.uint8 if few else torch.int16, weighted=False)
+        return StoredBlocks('hop', (self.max_hops, self.flow), torch.uint8 if few else torch.int16)
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> WalkFeatures | StoredHops:
         if (labels := self.stored_blocks.load(graph)) is not None:

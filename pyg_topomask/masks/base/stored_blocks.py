@@ -31,15 +31,13 @@ class StoredBlocks:
 
     Args:
         prefix (str): The word for the kind of mask with which the names of the attributes begin.
-        settings (tuple): The plain values that the numbers depend on, other than the graph.
+        settings (tuple): The plain values that the numbers depend on, other than the edges without their weights.
         dtype (torch.dtype): The data type of the numbers.
-        weighted (bool): Whether the numbers depend on the edge weights.
     """
 
     prefix: str
     settings: tuple[Any, ...]
     dtype: torch.dtype
-    weighted: bool
 
     @property
     def names(self) -> tuple[str, str]:
@@ -96,9 +94,8 @@ class StoredBlocks:
         warn(f'data: got stored {self.prefix} pairs {which}. They are computed anew in every batch: {remedy}')
 
     def _hashes(self, graph: Graph) -> NDArray[np.int64]:
-        r"""Returns the fingerprint of the graphs, or their structure if weights do not matter, :obj:`[num_graphs, 3]`."""
-        weighted = self.weighted and graph.edge_weight is not None
-        if not weighted and (compiled := kernel('edge_hashes', graph.device)):
+        r"""Returns :attr:`Graph.structure`, :obj:`[num_graphs, 3]`."""
+        if compiled := kernel('edge_hashes', graph.device):
             hashes: NDArray[np.int64] = compiled(graph.edge_index, graph.segments.index, graph.segments.ptr)
             return hashes
-        return (graph.fingerprint if weighted else graph.structure).cpu().numpy()
+        return graph.structure.cpu().numpy()
