@@ -419,6 +419,7 @@ TRANSFORMS: dict[str, BaseTransform] = {
     'AddSpanningForest': transforms.AddSpanningForest('random', num_trees=3),
     'FarthestSampling': transforms.FarthestSampling(5),
     'KNNGraph': transforms.KNNGraph(3),
+    'PrepareMasks': transforms.PrepareMasks(masks.HopMask()),
     'RandomSampling': transforms.RandomSampling(5),
     'ToGridGraph': transforms.ToGridGraph(),
 }
@@ -448,7 +449,12 @@ def test_transforms(name: str) -> None:
 
 @pytest.mark.parametrize(
     ('name', 'mask'),
-    [('AddGraphRandomFeatures', masks.GRFMask()), ('AddForest', masks.TreeMask()), ('AddSpanningForest', masks.TreeMask())],
+    [
+        ('AddGraphRandomFeatures', masks.GRFMask()),
+        ('AddForest', masks.TreeMask()),
+        ('AddSpanningForest', masks.TreeMask()),
+        ('PrepareMasks', masks.HopMask()),
+    ],
 )
 def test_masks_of_what_transforms_stored_on_the_cpu(name: str, mask: Mask) -> None:
     def run(device: torch.device) -> list[Tensor]:

@@ -102,6 +102,7 @@ API = {
         'AddSpanningForest',
         'FarthestSampling',
         'KNNGraph',
+        'PrepareMasks',
         'RandomSampling',
         'ToGridGraph',
     ],

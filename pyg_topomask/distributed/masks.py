@@ -133,7 +133,7 @@ def _prepare_hops(mask: masks.HopMask, graph: Shard, generator: Generator) -> Ha
     # All shortest paths of a node lie within its neighborhood.
     halo, row, col, _ = neighborhood(graph, mask.flow, mask.max_hops)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
-    pairs: WalkFeatures = graph.group.together(lambda: mask.prepare(subgraph))
+    pairs: WalkFeatures = graph.group.together(lambda: mask.listed(subgraph))
     kept = pairs.start < graph.num_nodes
     start, visited, length, load = (tensor[kept] for tensor in (pairs.start, pairs.visited, pairs.length, pairs.load))
     walks = WalkFeatures(start, visited, length, load, halo.size, mask.max_hops)

@@ -64,6 +64,7 @@ FREE_OPTIONS = (
     'run_dir',
     'tensorboard_agg',
     'tensorboard_each_run',
+    'topomask.prepare_bytes',
     'topomask.progress',
     'topomask.shard',
     'train.auto_resume',
@@ -104,6 +105,8 @@ def declare_config(node: CfgNode) -> None:
       never redraws them;
     * :obj:`topomask.num_workers` is the number of processes for the transforms; it pays off for transforms that take about ten
       milliseconds per graph, such as :obj:`AddSVDEncoding`, but not for walks;
+    * :obj:`topomask.prepare_bytes` is the most bytes to store for a graph and a mask, so that it is prepared once, and not in
+      every batch, see :class:`~pyg_topomask.transforms.PrepareMasks`; :obj:`0` stores nothing;
     * :obj:`topomask.progress` shows progress bars;
     * :obj:`topomask.shard` selects what torchrun's processes divide among them: the graphs of each batch (:obj:`batch`), or
       the nodes of one graph (:obj:`graph`), see :class:`~pyg_topomask.distributed.ShardedGraph`;
@@ -118,6 +121,7 @@ def declare_config(node: CfgNode) -> None:
         node.topomask[name] = CfgNode(new_allowed=True)
     node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
     _declare(node.topomask, {'transforms': [], 'redraw_period': 0, 'num_workers': 0, 'progress': True, 'shard': 'batch'})
+    _declare(node.topomask, {'prepare_bytes': 2**20})
     _declare(node.share, {'dim_edge': 0, 'dim_history': 0})
     for declarer, options in GRAPHGPS_SCHEMA.items():
         if declarer not in register.config_dict:

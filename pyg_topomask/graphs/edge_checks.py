@@ -50,9 +50,10 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
             raise ArgumentError(name, described(given), 'a tensor, or None')
     if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
         raise ArgumentError('edge_index', described(edge_index), 'int32 and int64 tensors of shape [2, E]')
-    if edge_index.numel() > 0 and (int(edge_index.min()) < 0 or int(edge_index.max()) >= num_nodes):
+    least, most = map(int, edge_index.aminmax()) if edge_index.numel() > 0 else (0, -1)
+    if least < 0 or most >= num_nodes:
         accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'
-        raise ArgumentError('edge_index', f'nodes {int(edge_index.min())} to {int(edge_index.max())}', accepted)
+        raise ArgumentError('edge_index', f'nodes {least} to {most}', accepted)
     if weight is not None:
         if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
             got = f'{described(weight)} for {edge_index.size(1)} edges'
@@ -62,7 +63,7 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
             raise ArgumentError('edge_weight', f'{float(weight[edge])} at edge {edge}', 'finite numbers')
     if batch is not None:
         check_batch(batch, num_nodes)
-        if edge_index.numel() > 0 and bool((batch[edge_index[0]] != batch[edge_index[1]]).any()):
+        if edge_index.numel() > 0 and bool(batch.index_select(0, edge_index[0]).ne(batch.index_select(0, edge_index[1])).any()):
             raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')
 
 

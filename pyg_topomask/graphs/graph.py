@@ -20,6 +20,7 @@ from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.stored_rows import rows_to_store
 from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
 from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
@@ -223,14 +224,16 @@ class Graph:
         return self._hashed(None)
 
     def _hashed(self, weight: Tensor | None) -> Tensor:
-        graph, position = self.segments.index, self.segments.position
         source, target = self.edge_index.long()
-        edges = (position[source] << 32) ^ position[target]
+        graph = self.segments.index.index_select(0, source)
+        first = self.segments.ptr.index_select(0, graph)
+        edges = (source - first).bitwise_left_shift_(32).bitwise_xor_(target - first)
         if weight is not None:
             weight = weight.detach().float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
-        num_edges = torch.bincount(graph[source], minlength=self.num_graphs)
-        hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph[source], splitmix(edges))
+        num_edges, hashes = edges.new_zeros(2, self.num_graphs)
+        num_edges.index_add_(0, graph, torch.ones_like(graph))
+        hashes.index_add_(0, graph, splitmix(edges))
         return torch.stack([self.segments.sizes, num_edges, hashes], dim=1)
 
     def attribute(self, name: str, argument: str = 'data') -> Any:
@@ -300,12 +303,8 @@ class Graph:
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def rows_to_store(self, num_rows: int) -> int:
-        r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges:
-        PyG would slice such a tensor as if it were a node or edge attribute.
-        """
-        while self.num_nodes > 0 and num_rows in (self.num_nodes, self.num_edges):
-            num_rows += 1
-        return num_rows
+        r"""Returns :func:`~pyg_topomask.graphs.stored_rows.rows_to_store` for this graph."""
+        return rows_to_store(num_rows, self.num_nodes, self.num_edges)
 
     def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:
         r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared

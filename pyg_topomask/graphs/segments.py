@@ -170,7 +170,8 @@ class Segments:
         if not self.several or isinstance(self.num_graphs, torch.SymInt):  # then an upper bound
             return self.num_nodes, self.num_nodes**2
         # One synchronization with a GPU.
-        largest, num_pairs = torch.stack([self.sizes.max(), self.sizes.square().sum()]).tolist()
+        sizes = self.sizes
+        largest, num_pairs = torch.stack([sizes.max(), sizes.square().sum()]).tolist()
         return largest, num_pairs
 
     def group_tensors(self, most: int | None = None) -> tuple[Tensor, ...]:

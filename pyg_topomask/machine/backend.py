@@ -36,7 +36,9 @@ _KERNELS = {
     'meet': 'pairs',
     'squares': 'pairs',
     'blocks_of_sums': 'pairs',
+    'labelled_pairs': 'hops',
     'pairs_within': 'hops',
+    'edge_hashes': 'hashes',
 }
 
 

@@ -73,6 +73,31 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
             place += 1
 
 
+@compiled
+def _list_labelled(label, ptr, start, visited, length):  # type: ignore[no-untyped-def]
+    place = pair = 0
+    for graph in range(len(ptr) - 1):
+        for node in range(ptr[graph], ptr[graph + 1]):
+            for other in range(ptr[graph], ptr[graph + 1]):
+                if label[pair] != 0:
+                    start[place], visited[place], length[place] = node, other, label[pair] - 1
+                    place += 1
+                pair += 1
+
+
+def labelled_pairs(label: Tensor, ptr: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns the pairs of nodes of the same graph whose label is not 0, in ascending order, and one less than their labels.
+
+    Args:
+        label (torch.Tensor): The labels of all pairs of nodes of the same graph, by row, :obj:`[num_pairs]`.
+        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
+        number (int): How many labels are not 0.
+    """
+    start, visited, length = torch.empty(3, number, dtype=torch.int32)
+    _list_labelled(*arrays_of((label, ptr, start, visited, length)))
+    return start, visited, length
+
+
 def pairs_within(pattern: SparsePattern, max_hops: int, most: int) -> tuple[int, tuple[Tensor, Tensor, Tensor] | None]:
     r"""Returns the number of pairs of nodes within :obj:`max_hops` edges. Unless they are more than :obj:`most`, also returns
     the pairs in ascending order, and their distances.

@@ -3,6 +3,8 @@ r"""Masks of the shortest-path distance."""
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -20,17 +22,59 @@ from pyg_topomask.machine.backend import kernel
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import count_within
 from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
+from pyg_topomask.masks.base.stored_blocks import StoredBlocks
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse import lazy_sparse
 from pyg_topomask.utils.checks import check_choice, check_size
+from pyg_topomask.utils.functorch import outside_transforms
 from pyg_topomask.walks.features import WalkFeatures
 
 #: Initial values by name, called with the number of heads and of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
 # The largest number of pairs to list, which needs about four gigabytes.
 _MOST = 2**26
+
+
+@dataclass(frozen=True)
+class StoredHops:
+    r"""The pairs of nodes within :obj:`max_hops` edges, given a label of each pair of nodes of the same graph in int16,
+    :obj:`[1, num_pairs]`: one more than the distance, or 0 beyond. They are listed when they are called for.
+    """
+
+    labels: Tensor
+    segments: Segments
+    max_hops: int
+
+    @cached_property
+    def nnz(self) -> int:
+        return int(self.labels.count_nonzero())
+
+    @cached_property
+    @outside_transforms
+    def pairs(self) -> WalkFeatures:
+        with torch.inference_mode(False):  # kept, and possibly used in training later
+            start, visited, length = self._listed()
+            load = torch.ones_like(start, dtype=torch.get_default_dtype())
+            return WalkFeatures(start, visited, length, load, self.segments.num_nodes, self.max_hops)
+
+    def _listed(self) -> tuple[Tensor, Tensor, Tensor]:
+        if compiled := kernel('labelled_pairs', self.labels.device):
+            pairs: tuple[Tensor, Tensor, Tensor] = compiled(self.labels, self.segments.ptr, self.nnz)
+            return pairs
+        place, size = self.labels[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]
+        ends = size.cumsum(0)  # of the pairs of each node
+        start = torch.searchsorted(ends, place, right=True)
+        visited = place - (ends - size - self.segments.first)[start]
+        return start.int(), visited.int(), self.labels[0, place].int() - 1
+
+    @property
+    def pattern(self) -> SparsePattern:
+        return self.pairs.pattern
+
+    def values(self, f: Tensor) -> Tensor:
+        return self.pairs.values(f)
 
 
 class HopMask(LogarithmicMask):
@@ -114,25 +158,38 @@ class HopMask(LogarithmicMask):
     def settings(self) -> Hashable:
         return type(self), self.max_hops, self.flow
 
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> WalkFeatures:
+    @property
+    def stored_blocks(self) -> StoredBlocks:
+        few = self.max_hops < torch.iinfo(torch.uint8).max
+        return StoredBlocks('hop', (self.max_hops, self.flow), torch.uint8 if few else torch.int16)
+
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> WalkFeatures | StoredHops:
+        if (labels := self.stored_blocks.load(graph)) is not None:
+            return StoredHops(labels.to(torch.int16), graph.segments, self.max_hops)
+        return self.listed(graph)
+
+    def listed(self, graph: Graph) -> WalkFeatures:
+        r"""Lists the pairs of nodes within :math:`K` edges as walks, whose length is the distance."""
         row, col = graph.row_and_col(self.flow)
         pattern, _ = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
         start, visited, length = _pairs_within(pattern.tensors, self.max_hops)
         load = torch.ones_like(start, dtype=torch.get_default_dtype())
         return WalkFeatures(start, visited, length, load, graph.num_nodes, self.max_hops)
 
-    def bind(self, graph: Graph, state: WalkFeatures) -> MaskOperator:
+    def bind(self, graph: Graph, state: WalkFeatures | StoredHops) -> MaskOperator:
         f = self.f
         # They are not formed where blocks serve instead.
         entries = SparseEntries(lambda: Entries(state.pattern, state.values(f)), state.nnz)
         return lazy_sparse(graph.segments, self.heads, entries, self._blocks(graph, state, f))
 
-    def _blocks(self, graph: Graph, state: WalkFeatures, f: Tensor) -> PreparedBlocks | None:
+    def _blocks(self, graph: Graph, state: WalkFeatures | StoredHops, f: Tensor) -> PreparedBlocks | None:
         r"""Returns the blocks of the graphs as functions of the number of hops."""
         if self.max_hops >= torch.iinfo(torch.int16).max:
             return None
 
         def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
+            if isinstance(state, StoredHops):
+                return state.labels
             # Label 0 is that of pairs at larger distances.
             label = torch.zeros(1, segments.num_pairs, dtype=torch.int16, device=segments.device)
             label[0, segments.pairs(state.start, state.visited)] = 1 + state.length.to(torch.int16)
@@ -149,8 +206,8 @@ class HopMask(LogarithmicMask):
 def _pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns the pairs of nodes within :obj:`max_hops` edges, in ascending order, and their distances."""
     pattern = SparsePattern(*tensors)
-    count = count_within(pattern, max_hops)
-    _check_count(count, max_hops)
+    if pattern.num_rows**2 > _MOST:
+        _check_count(count_within(pattern, max_hops), max_hops)
     if compiled := kernel('pairs_within', pattern.col.device):
         count, pairs = compiled(pattern, max_hops, _MOST)
         _check_count(count, max_hops)

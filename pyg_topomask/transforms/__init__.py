@@ -10,6 +10,7 @@ from pyg_topomask.transforms.forest import AddForest, AddSpanningForest
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 from pyg_topomask.transforms.knn_graph import KNNGraph
 from pyg_topomask.transforms.normals import AddNormals
+from pyg_topomask.transforms.prepare_masks import PrepareMasks
 from pyg_topomask.transforms.sampling import FarthestSampling, RandomSampling
 from pyg_topomask.transforms.walks import AddGraphRandomFeatures, AddRandomWalkKernel
 
@@ -23,6 +24,7 @@ __all__ = [
     'AddSpanningForest',
     'FarthestSampling',
     'KNNGraph',
+    'PrepareMasks',
     'RandomSampling',
     'ToGridGraph',
 ]

@@ -11,6 +11,7 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import NORMALIZATIONS, Graph
+from pyg_topomask.graphs.stored_rows import used_rows
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 
@@ -100,9 +101,7 @@ def _load(graph: Graph, ensemble: str, settings: WalkSettings, transform: str) -
             'draws for itself',
         )
     if not torch.equal(stored, used):
-        stored, used = stored.squeeze(1), used.squeeze(1)
-        position = torch.arange(total, device=load.device) - (stored.cumsum(0) - stored).repeat_interleave(stored)
-        visits = position < used.repeat_interleave(stored)
+        visits = used_rows(stored, used)
         index, length, load = index[:, visits], length[visits], load[visits]
     shortest, most = (int(hops) for hops in longest.aminmax()) if len(longest) > 0 else (0, 0)
     return WalkFeatures(index[0], index[1], length, load, graph.num_nodes, most).truncate(shortest)

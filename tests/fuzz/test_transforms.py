@@ -1,6 +1,7 @@
 """Every transform on data of every kind."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -26,6 +27,7 @@ from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask import transforms
+from pyg_topomask.masks import HopMask, Mask
 
 pytestmark = pytest.mark.filterwarnings('ignore:(rank|max_walk_length is)')
 
@@ -53,6 +55,7 @@ class Case(NamedTuple):
     base: dict[str, Any] = {}  # what its constructor needs
     batched: bool = False  # whether batches are accepted
     stored: tuple[str, ...] = ()
+    masks: tuple[Mask, ...] = ()  # which its constructor needs
 
 
 CASES = {
@@ -100,6 +103,10 @@ CASES = {
     'KNNGraph': Case(
         st.builds(transforms.KNNGraph, st.sampled_from([1, 3, 10**6]), st.booleans()), batched=True, stored=('edge_index',)
     ),
+    'PrepareMasks': Case(
+        st.builds(transforms.PrepareMasks, st.builds(HopMask, max_hops=st.sampled_from([0, 2, 300]))),
+        masks=(HopMask(),),
+    ),
     'RandomSampling': Case(st.builds(transforms.RandomSampling, st.sampled_from([1, 3, 10**6]), SEEDS), base={'num': 2}),
     'ToGridGraph': Case(st.builds(transforms.ToGridGraph), images(), stored=('x', 'edge_index', 'pos', 'grid_shape')),
 }
@@ -114,8 +121,13 @@ READS = {
     'AddRandomWalkKernel': ('edge_index', 'edge_weight'),
     'AddSVDEncoding': ('edge_index', 'edge_weight'),
     'AddSpanningForest': ('edge_index', 'edge_weight'),
+    'PrepareMasks': ('edge_index', 'edge_weight'),
 }
 ACCEPTED = ['data', 'pos', 'batch', 'edge_index', 'edge_weight', 'shape']
+
+
+def constructor(name: str) -> Callable[..., BaseTransform]:
+    return partial(getattr(transforms, name), *CASES[name].masks)
 
 
 def test_every_public_name_is_fuzzed() -> None:
@@ -166,7 +178,7 @@ def test_results_for_a_batch_are_those_for_its_graphs(name: str, data: st.DataOb
 @pytest.mark.parametrize('name', [name for name in ON_GRAPHS if not CASES[name].batched])
 def test_batches_and_heterogeneous_data_are_refused_by_name(name: str) -> None:
     graph = attributed(edges('tree', 4, 0), 4, 0)
-    transform = getattr(transforms, name)(**CASES[name].base)
+    transform = constructor(name)(**CASES[name].base)
     with pytest.raises(ValueError, match=r'^data: got a batch'):
         transform(Batch.from_data_list([graph, graph]))
     with pytest.raises(ValueError, match=r'^(data|edge_type): got '):
@@ -208,7 +220,7 @@ def test_wrong_data_is_named(name: str, key: str) -> None:
         graph[key] = change(graph[key])
         before = snapshot(graph)
         with pytest.raises(ValueError, match=rf'^(data|{key}): got '):
-            getattr(transforms, name)(**CASES[name].base)(graph)
+            constructor(name)(**CASES[name].base)(graph)
         assert_unchanged(graph, before)
 
 
@@ -216,7 +228,7 @@ def test_wrong_data_is_named(name: str, key: str) -> None:
 @fuzz(25)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
-    kind = getattr(transforms, name)
+    kind = constructor(name)
     given_arguments = data.draw(arguments(kind, CASES[name].base))
     graph = random(0, 2, 3, 3) if name == 'ToGridGraph' else attributed(edges('tree', 4, 0), 4, 0)
     names = [*given_arguments, *ACCEPTED]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 import torch
-from graphs import no_edges, random_tree, ring
+from graphs import no_edges, random_tree, ring, uneven_graphs
 from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
@@ -21,7 +21,7 @@ from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeri
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
 from pyg_topomask.ops.scaling import in_range
 from pyg_topomask.ops.topk.topk_inner_product import topk_inner_product
-from pyg_topomask.transforms import AddSpanningForest
+from pyg_topomask.transforms import AddSpanningForest, PrepareMasks
 from pyg_topomask.walks.pairs import PairLoads, blocks_of_sums
 
 pytest.importorskip('numba', reason='Numba is not installed')
@@ -217,6 +217,19 @@ def test_magnitudes_of_blocks_of_walks() -> None:
     powers: Tensor = mask.lam.detach() ** torch.arange(7)
     diagonal = mask.bind(graph, state).to_dense()[0].diagonal().detach()
     torch.testing.assert_close(state.key.squares @ powers, diagonal)
+
+
+def test_stored_pairs_are_those_of_the_plain_version(plain: Callable[[], None]) -> None:
+    mask = HopMask(max_hops=2)
+    data = Batch.from_data_list([PrepareMasks(mask)(graph) for graph in uneven_graphs()])
+    results = []
+    for turn in (lambda: None, plain):
+        turn()
+        graph = Graph.from_data(data)
+        visits = graph.state(mask).pairs.visits()
+        results.append([*visits, torch.from_numpy(mask.stored_blocks._hashes(graph))])
+    assert all(map(torch.equal, *results))
+    assert results[0][0].dtype == torch.int32
 
 
 @pytest.mark.parametrize('zeros', [True, False])

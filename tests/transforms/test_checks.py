@@ -6,6 +6,7 @@ from grids import covering
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform
 
+from pyg_topomask.masks import HopMask
 from pyg_topomask.transforms import (
     AddForest,
     AddGraphRandomFeatures,
@@ -16,6 +17,7 @@ from pyg_topomask.transforms import (
     AddSVDEncoding,
     FarthestSampling,
     KNNGraph,
+    PrepareMasks,
     RandomSampling,
 )
 
@@ -27,6 +29,7 @@ SINGLE = [
     AddSVDEncoding(rank=1),
     AddSpanningForest(),
     FarthestSampling(2),
+    PrepareMasks(HopMask()),
     RandomSampling(2),
 ]
 
@@ -66,7 +69,10 @@ def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
 
 @pytest.mark.parametrize(
     'transform',
-    [AddForest(), AddGraphRandomFeatures(), AddRandomWalkKernel(), AddSVDEncoding(rank=1), AddSpanningForest()],
+    [
+        *(AddForest(), AddGraphRandomFeatures(), AddRandomWalkKernel(), AddSVDEncoding(rank=1), AddSpanningForest()),
+        PrepareMasks(HopMask()),
+    ],
     ids=lambda transform: type(transform).__name__,
 )
 def test_data_without_edges_is_refused(transform: BaseTransform) -> None:

@@ -146,6 +146,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
 # scikit-learn are checked by fit, see their own tests.
 OTHERS = {
     ('MaskError', 'num_rows'),
+    ('PrepareMasks', 'max_bytes'),
     ('GraphRandomFeatures', 'num_walks'),
     ('GraphRandomFeatures', 'max_walk_length'),
     ('GraphRandomFeatures', 'random_state'),

@@ -29,7 +29,8 @@ RANGES = {
     **dict.fromkeys(('gnn.layers_mp', 'share.num_splits', 'topomask.num_workers'), (-(2**31), MAX_SIZE)),
     **dict.fromkeys(('optim.batch_accumulation', 'optim.max_epoch'), (1, 2**31 - 1)),
     **dict.fromkeys(('train.batch_size', 'train.eval_period'), (1, 2**31 - 1)),
-    **dict.fromkeys(('optim.num_warmup_epochs', 'optim.schedule_patience', 'topomask.redraw_period'), (0, 2**31 - 1)),
+    **dict.fromkeys(('optim.num_warmup_epochs', 'optim.schedule_patience'), (0, 2**31 - 1)),
+    **dict.fromkeys(('topomask.prepare_bytes', 'topomask.redraw_period'), (0, 2**31 - 1)),
     'num_workers': (0, MAX_SIZE),
     'seed': (0, 2**32 - 1),
 }

@@ -13,6 +13,7 @@ from torch_geometric.transforms import Compose
 
 from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.data.prepared_masks import log_bytes, prepares_masks
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
@@ -50,7 +51,8 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
 
 
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
-    r"""Loads a dataset, with another loader if it is not ours, and applies :obj:`cfg.topomask.transforms`.
+    r"""Loads a dataset, with another loader if it is not ours, and applies :obj:`cfg.topomask.transforms`, and
+    stores what the masks of the configured attention prepare.
 
     The format is one of :obj:`FORMATS`, or that of another registered loader.
     """
@@ -62,8 +64,11 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         # PyG warns about the way in which GraphGym stores splits.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
         dataset = _load_any(format, name, dataset_dir)
+        transforms += (prepares := prepares_masks(dataset))
         if transforms:
             apply_in_memory(dataset, Compose(transforms))
+    for transform in prepares:
+        log_bytes(dataset, transform)
     edge_attr, history = dataset._data.get('edge_attr'), dataset._data.get('history')
     cfg.share.dim_edge = 0 if edge_attr is None else 1 if edge_attr.dim() == 1 else edge_attr.size(1)
     cfg.share.dim_history = 0 if history is None else history[0].numel()

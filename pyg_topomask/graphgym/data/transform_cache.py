@@ -34,6 +34,7 @@ LEAVES_NODES: tuple[type[BaseTransform], ...] = (
     topomask_transforms.AddSVDEncoding,
     topomask_transforms.AddSpanningForest,
     topomask_transforms.KNNGraph,
+    topomask_transforms.PrepareMasks,
     pyg_transforms.AddLaplacianEigenvectorPE,
     pyg_transforms.AddRandomWalkPE,
     pyg_transforms.AddRemainingSelfLoops,

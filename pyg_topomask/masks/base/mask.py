@@ -15,6 +15,7 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.base.stored_blocks import StoredBlocks
 from pyg_topomask.operators.base import Arithmetic, Heads, MaskOperator, check_scale
 from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
@@ -106,6 +107,11 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         :class:`~pyg_topomask.graphs.Graph`. By default, masks share nothing.
         """
         return self
+
+    @property
+    def stored_blocks(self) -> StoredBlocks | None:
+        r"""How :class:`~pyg_topomask.transforms.PrepareMasks` stores the blocks of the mask, or :obj:`None` if it does not."""
+        return None
 
     def forward(self, graph: Graph | Data, generator: torch.Generator | None = None) -> MaskOperator:
         r"""Prepares the mask, unless :obj:`graph` already holds the state, and binds it.

@@ -1,0 +1,24 @@
+r"""The rows that transforms store on data, of which some are padding."""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+
+def rows_to_store(num_rows: int, num_nodes: int, num_edges: int) -> int:
+    r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges: PyG
+    would slice such a tensor as if it were a node or edge attribute.
+    """
+    while num_nodes > 0 and num_rows in (num_nodes, num_edges):
+        num_rows += 1
+    return num_rows
+
+
+def used_rows(stored: Tensor, used: Tensor) -> Tensor:
+    r"""Returns which rows of a batch are no padding, given the numbers of stored and of used rows of each graph,
+    :obj:`[num_graphs, 1]` each. See :func:`rows_to_store`.
+    """
+    stored, used = stored.squeeze(1), used.squeeze(1)
+    position = torch.arange(int(stored.sum()), device=stored.device) - (stored.cumsum(0) - stored).repeat_interleave(stored)
+    return position < used.repeat_interleave(stored)
