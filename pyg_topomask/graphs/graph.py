@@ -221,9 +221,13 @@ class Graph:
         if weight is not None:
             weight = weight.detach().float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
-        num_edges = torch.bincount(graph[source], minlength=self.num_graphs)
         hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph[source], splitmix(edges))
-        return torch.stack([self.segments.sizes, num_edges, hashes], dim=1)
+        return torch.stack([self.segments.sizes, self.edge_counts, hashes], dim=1)
+
+    @property
+    def edge_counts(self) -> Tensor:
+        r"""The number of edges of each graph, :obj:`[num_graphs]`."""
+        return torch.bincount(self.segments.index[self.edge_index[0].long()], minlength=self.num_graphs)
 
     def attribute(self, name: str, argument: str = 'data') -> Any:
         r"""Returns an attribute of the graph's data, such as a time or a position of each node.
@@ -291,12 +295,13 @@ class Graph:
         edges = self.cached('ordered edges', lambda: ordered(self.edge_index, self.weight))
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
-    def rows_to_store(self, num_rows: int) -> int:
-        r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges:
-        PyG would slice such a tensor as if it were a node or edge attribute.
+    def rows_to_store(self, num_rows: Tensor) -> Tensor:
+        r"""Returns the smallest number of rows for each graph, from :obj:`num_rows` on, that is neither its number of nodes nor
+        that of edges: PyG would slice such a tensor as if it were a node or edge attribute. Both are :obj:`[num_graphs]`.
         """
-        while self.num_nodes > 0 and num_rows in (self.num_nodes, self.num_edges):
-            num_rows += 1
+        sizes, num_edges = self.segments.sizes, self.edge_counts
+        for _ in range(2):
+            num_rows = num_rows + ((sizes > 0) & ((num_rows == sizes) | (num_rows == num_edges)))
         return num_rows
 
     def state(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
