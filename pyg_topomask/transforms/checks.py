@@ -40,7 +40,7 @@ def check_has_positions(data: Data) -> None:
 def check_has_edges(data: Data) -> None:
     r"""Raises an error unless data is homogeneous, no batch, and has :obj:`edge_index` or :obj:`adj_t`."""
     check_single(data)
-    if 'edge_index' not in data and 'adj_t' not in data:
+    if data.edge_index is None and 'adj_t' not in data:
         given = f'the attributes {", ".join(data.keys()) or "none"}'
         raise ArgumentError('data', given, 'data with edge_index or adj_t', 'KNNGraph adds edges between nearest neighbors')
 

@@ -31,23 +31,22 @@ def joint_graphs(
     Raises:
         ValueError: If a graph is a batch, not homogeneous, or has no edges, or :class:`~pyg_topomask.Graph` does not accept it.
     """
-    alike, sizes = defaultdict[Hashable, list[Data]](list), defaultdict[Hashable, list[int]](list)
+    alike, totals = defaultdict[Hashable, list[Data]](list), defaultdict[Hashable, int](int)
     for data in graphs:
         check_has_edges(data)
         num_nodes = data.num_nodes or 0
         key = _kind_of_edges(data), kind(num_nodes)
         alike[key].append(data)
-        sizes[key].append(num_nodes)
-        if sum(sizes[key]) >= _NODES:
-            yield _joined(alike.pop(key), sizes.pop(key))
+        totals[key] += num_nodes
+        if totals[key] >= _NODES:
+            yield _joined(alike.pop(key), totals.pop(key))
     for key, members in alike.items():
-        yield _joined(members, sizes[key])
+        yield _joined(members, totals[key])
 
 
 def _kind_of_edges(data: Data) -> Hashable:
     r"""Returns what graphs must have in common to be joined. A graph in an unusual form stays alone."""
-    edge_index = data.edge_index if 'edge_index' in data else None
-    weight = data.edge_weight if 'edge_weight' in data else None
+    edge_index, weight = data.edge_index, data.edge_weight
     if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
         return id(data)
     if weight is None:
@@ -56,20 +55,20 @@ def _kind_of_edges(data: Data) -> Hashable:
     return (edge_index.device, weight.dtype) if plain else id(data)
 
 
-def _joined(graphs: list[Data], sizes: list[int]) -> tuple[list[Data], Graph]:
+def _joined(graphs: list[Data], total: int) -> tuple[list[Data], Graph]:
     if len(graphs) == 1:
         return graphs, single_graph(graphs[0])
     edges = [data.edge_index for data in graphs]
     local, num_edges = torch.cat(edges, dim=1), torch.tensor([edge_index.size(1) for edge_index in edges])
-    num_nodes = torch.tensor(sizes)
+    num_nodes = torch.tensor([data.num_nodes or 0 for data in graphs])
     first, size = (
         number.repeat_interleave(num_edges).to(local.device) for number in (num_nodes.cumsum(0) - num_nodes, num_nodes)
     )
     edge_index = torch.where((local >= 0) & (local < size), local + first, -1)
-    weight = torch.cat([data.edge_weight for data in graphs]) if 'edge_weight' in graphs[0] else None
+    weight = torch.cat([data.edge_weight for data in graphs]) if graphs[0].edge_weight is not None else None
     batch = torch.arange(len(graphs)).repeat_interleave(num_nodes).to(local.device)
     try:
-        return graphs, Graph(edge_index, sum(sizes), weight, batch, len(graphs))
+        return graphs, Graph(edge_index, total, weight, batch, len(graphs))
     except ArgumentError:
         for data in graphs:
             single_graph(data)  # raises an error that names the edge in its graph

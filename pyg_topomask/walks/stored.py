@@ -37,10 +37,10 @@ def store_walks(
     r"""Stores walks of queries and keys, one object if they are the same, on the data of each graph of a batch, in a form that
     PyG batches and slices correctly. They replace earlier walks with the same prefix, one of :obj:`TRANSFORMS`.
     """
-    for name in (f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES):
-        for data in graphs:
-            if name in data:
-                del data[name]
+    names = {f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES}
+    for data in graphs:
+        for name in names.intersection(data.keys()):
+            del data[name]
     query, key = walks
     for ensemble, features in zip(_ensembles(prefix), [query] if key is query else [query, key], strict=False):
         _store(graphs, graph, ensemble, features, settings)
@@ -51,9 +51,11 @@ def _store(graphs: Sequence[Data], graph: Graph, ensemble: str, features: WalkFe
     used = torch.bincount(owner, minlength=graph.num_graphs)
     stored = graph.rows_to_store(used)
     padding, rows = stored - used, stored.tolist()
-    place = torch.arange(features.nnz, device=graph.device) + (padding.cumsum(0) - padding)[owner]
 
     def padded(visits: Tensor) -> Tensor:
+        if sum(rows) == features.nnz:
+            return visits
+        place = torch.arange(features.nnz, device=graph.device) + (padding.cumsum(0) - padding)[owner]
         return visits.new_zeros(*visits.shape[:-1], sum(rows)).index_copy_(-1, place, visits)
 
     index = torch.stack([features.start, features.visited]) - graph.segments.ptr[owner]
