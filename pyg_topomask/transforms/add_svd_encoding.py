@@ -291,6 +291,8 @@ def _exact(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
     if matrix.size(1) != matrix.size(2):
         return _singular(matrix, rank)
     symmetric = (matrix == matrix.mT).flatten(1).all(1)
+    if bool(symmetric.all()):
+        return _symmetric(matrix, rank)
     factors = zip(_symmetric(matrix[symmetric], rank), _singular(matrix[~symmetric], rank), strict=True)
     order = torch.cat([symmetric.nonzero(), (~symmetric).nonzero()]).squeeze(1).argsort()
     left, value, right = (torch.cat(parts)[order] for parts in factors)

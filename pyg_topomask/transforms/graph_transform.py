@@ -9,8 +9,8 @@ from torch_geometric.transforms import BaseTransform
 
 
 class GraphTransform(BaseTransform):
-    r"""A transform that returns the transformed graph, or a list of transformed graphs for a list. A list gives the same numbers
-    as one graph at a time. Transforms never draw from global generators.
+    r"""A transform that takes one graph and returns it, or takes a list of graphs and returns a list. The numbers in a list are
+    those of one graph at a time. It never draws from a global generator.
     """
 
     def __call__(self, data: Any) -> Any:
