@@ -366,7 +366,7 @@ _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
 
 def device_of(data: Data) -> torch.device | None:
     r"""Returns the device of the first tensor of the data, or :obj:`None`."""
-    return next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
+    return next((value.device for _, value in data if isinstance(value, Tensor)), None)
 
 
 def _attribute(data: Data, name: str) -> Any:

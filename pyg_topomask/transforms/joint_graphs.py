@@ -2,7 +2,7 @@ r"""Graphs of a list, joined into few large ones."""
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
 
 import torch
@@ -31,17 +31,21 @@ def joint_graphs(
     Raises:
         ValueError: If a graph is a batch, not homogeneous, or has no edges, or :class:`~pyg_topomask.Graph` does not accept it.
     """
-    alike, totals = defaultdict[Hashable, list[Data]](list), defaultdict[Hashable, int](int)
+    pending: dict[Hashable, tuple[list[Data], list[int]]] = {}
+    waiting = Counter[Hashable]()
     for data in graphs:
         check_has_edges(data)
         num_nodes = data.num_nodes or 0
         key = _kind_of_edges(data), kind(num_nodes)
-        alike[key].append(data)
-        totals[key] += num_nodes
-        if totals[key] >= _NODES:
-            yield _joined(alike.pop(key), totals.pop(key))
-    for key, members in alike.items():
-        yield _joined(members, totals[key])
+        members, sizes = pending.setdefault(key, ([], []))
+        members.append(data)
+        sizes.append(num_nodes)
+        waiting[key] += num_nodes
+        if waiting[key] >= _NODES:
+            yield _joined(*pending.pop(key))
+            del waiting[key]
+    for alike in pending.values():
+        yield _joined(*alike)
 
 
 def _kind_of_edges(data: Data) -> Hashable:
@@ -55,12 +59,12 @@ def _kind_of_edges(data: Data) -> Hashable:
     return (edge_index.device, weight.dtype) if plain else id(data)
 
 
-def _joined(graphs: list[Data], total: int) -> tuple[list[Data], Graph]:
+def _joined(graphs: list[Data], sizes: list[int]) -> tuple[list[Data], Graph]:
     if len(graphs) == 1:
         return graphs, single_graph(graphs[0])
     edges = [data.edge_index for data in graphs]
     local, num_edges = torch.cat(edges, dim=1), torch.tensor([edge_index.size(1) for edge_index in edges])
-    num_nodes = torch.tensor([data.num_nodes or 0 for data in graphs])
+    num_nodes = torch.tensor(sizes)
     first, size = (
         number.repeat_interleave(num_edges).to(local.device) for number in (num_nodes.cumsum(0) - num_nodes, num_nodes)
     )
@@ -68,7 +72,7 @@ def _joined(graphs: list[Data], total: int) -> tuple[list[Data], Graph]:
     weight = torch.cat([data.edge_weight for data in graphs]) if graphs[0].edge_weight is not None else None
     batch = torch.arange(len(graphs)).repeat_interleave(num_nodes).to(local.device)
     try:
-        return graphs, Graph(edge_index, total, weight, batch, len(graphs))
+        return graphs, Graph(edge_index, sum(sizes), weight, batch, len(graphs))
     except ArgumentError:
         for data in graphs:
             single_graph(data)  # raises an error that names the edge in its graph

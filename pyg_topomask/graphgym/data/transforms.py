@@ -6,8 +6,8 @@ import inspect
 import random
 import re
 import warnings
-from collections.abc import Iterable, Iterator, Mapping
-from itertools import chain, groupby
+from collections.abc import Iterable, Mapping
+from itertools import chain, groupby, islice
 from types import NoneType
 from typing import Any
 
@@ -205,38 +205,28 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
     check_whole(0, **{'topomask.num_workers': workers})
     # Random numbers depend on the graph, not on the process.
     seeds = ((cfg.seed + number * 0x9E3779B1) % 2**32 for number in range(count))
-    chunks = _chunks(zip(map(dataset.get, dataset.indices()), seeds, strict=True))
+    jobs = zip(map(dataset.get, dataset.indices()), seeds, strict=True)
+    # Few enough that the progress bar moves. Large graphs are alone.
+    size = max(1, _CHUNK * count // max(dataset._data.num_nodes or 0, 1))
+    chunks = iter(lambda: list(islice(jobs, size)), [])
     if workers <= 1 or count == 1:
-        transformed = (_transformed(transform, *chunk) for chunk in chunks)
+        transformed = (_transformed(transform, chunk) for chunk in chunks)
     else:
         # Copies, because a slice of the dataset would be sent with the whole memory.
-        copies = (([data.clone() for data in graphs], seeds) for graphs, seeds in chunks)
-        transformed = Parallel(workers, return_as='generator')(delayed(_transformed)(transform, *chunk) for chunk in copies)
+        copies = ([(data.clone(), seed) for data, seed in chunk] for chunk in chunks)
+        transformed = Parallel(workers, return_as='generator')(delayed(_transformed)(transform, chunk) for chunk in copies)
     graphs = chain.from_iterable(transformed)
     return tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
 
 
-def _chunks(pairs: Iterable[tuple[Data, int]]) -> Iterator[tuple[list[Data], list[int]]]:
-    r"""Divides graphs with their seeds into short lists, so that the progress bar moves and large graphs are alone."""
-    graphs, seeds, num_nodes = [], [], 0
-    for data, seed in pairs:
-        graphs.append(data)
-        seeds.append(seed)
-        num_nodes += data.num_nodes or 0
-        if num_nodes >= _CHUNK:
-            yield graphs, seeds
-            graphs, seeds, num_nodes = [], [], 0
-    if graphs:
-        yield graphs, seeds
-
-
-def _transformed(transform: BaseTransform, graphs: list[Data], seeds: list[int]) -> list[Data]:
+def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int]]) -> list[Data]:
+    graphs, seeds = map(list, zip(*jobs, strict=True))
     runs = groupby(steps_of(transform), lambda step: isinstance(step, GraphTransform))
     for place, (at_once, steps) in enumerate(runs):
         run = Compose(list(steps))
         if at_once:
             for step in run.transforms:
-                graphs = step(graphs)
+                graphs = step.forward_many(graphs)
         else:
             graphs = [_seeded(run, data, (seed + place) % 2**32) for data, seed in zip(graphs, seeds, strict=True)]
     return graphs
