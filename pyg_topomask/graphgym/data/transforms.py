@@ -228,7 +228,7 @@ def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int]]) -> list
             for step in run.transforms:
                 graphs = step.forward_many(graphs)
         else:
-            graphs = [_seeded(run, data, (seed + place) % 2**32) for data, seed in zip(graphs, seeds, strict=True)]
+            graphs = [_seeded(run, data, (seed + place // 2) % 2**32) for data, seed in zip(graphs, seeds, strict=True)]
     return graphs
 
 
