@@ -44,6 +44,8 @@ TRANSFORMS = [
 def mixed_graphs() -> list[Data]:
     """Graphs of many sizes: directed or not, weighted or not, in any data type, some of them without edges or nodes."""
     sized = [Data(edge_index=random_edges(size, 3 * size, seed=size), num_nodes=size) for size in (3, 9, 17, 23, 40)]
+    alike = [Data(edge_index=random_edges(23, 60, seed=seed), num_nodes=23) for seed in range(20)]  # whose sums round
+    alike += [Data(edge_index=torch.cat([data.edge_index, data.edge_index.flip(0)], dim=1), num_nodes=23) for data in alike]
     rings = [Data(edge_index=ring(size), x=torch.rand(size, 1)) for size in (8, 9, 16, 23, 24)]
     narrow, half, whole, sparse, learned = small_graph(), small_digraph(), small_graph(), small_digraph(), small_digraph()
     narrow.edge_index = narrow.edge_index.int()
@@ -52,7 +54,7 @@ def mixed_graphs() -> list[Data]:
     learned.edge_weight = learned.edge_weight.float().requires_grad_()
     sparse = ToSparseTensor(attr='edge_weight')(sparse)
     walked = AddGraphRandomFeatures(independent_ensembles=True)(small_graph())  # to be replaced
-    made = [*sized, *(GRAPHS[name]() for name in SINGLE), *rings, narrow, half, whole, learned, sparse, walked]
+    made = [*sized, *alike, *(GRAPHS[name]() for name in SINGLE), *rings, narrow, half, whole, learned, sparse, walked]
     return [*made, *(weighted(random_edges(size, 30, seed=size), size, seed=size, negative=True) for size in (11, 12, 30))]
 
 
