@@ -20,7 +20,7 @@ def check_unbatched(data: BaseData) -> None:
     r"""Raises an error for a batch, even of one graph. Its slices and pointers would not match data that a transform stores or
     removes.
     """
-    if 'batch' in data:
+    if any('batch' in store for store in data.stores):
         raise ArgumentError('data', 'a batch', 'single graphs: apply the transform before batching')
 
 

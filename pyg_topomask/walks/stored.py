@@ -39,7 +39,7 @@ def store_walks(
     """
     names = {f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES}
     for data in graphs:
-        for name in names.intersection(data.keys()):
+        for name in names.intersection(*data.stores):
             del data[name]
     query, key = walks
     for ensemble, features in zip(_ensembles(prefix), [query] if key is query else [query, key], strict=False):
@@ -47,24 +47,25 @@ def store_walks(
 
 
 def _store(graphs: Sequence[Data], graph: Graph, ensemble: str, features: WalkFeatures, settings: WalkSettings) -> None:
-    owner = graph.segments.index[features.start]
-    used = torch.bincount(owner, minlength=graph.num_graphs)
+    ptr = graph.segments.ptr.to(features.start.dtype)
+    used = torch.searchsorted(features.start, ptr).diff()  # visits are in the order of their start nodes
     stored = graph.rows_to_store(used)
     padding, rows = stored - used, stored.tolist()
 
     def padded(visits: Tensor) -> Tensor:
         if sum(rows) == features.nnz:
             return visits
-        place = torch.arange(features.nnz, device=graph.device) + (padding.cumsum(0) - padding)[owner]
+        place = torch.arange(features.nnz, device=graph.device) + (padding.cumsum(0) - padding).repeat_interleave(used)
         return visits.new_zeros(*visits.shape[:-1], sum(rows)).index_copy_(-1, place, visits)
 
-    index = torch.stack([features.start, features.visited]) - graph.segments.ptr[owner]
+    index = torch.stack([features.start, features.visited]) - ptr[:-1].repeat_interleave(used)
     rest = torch.tensor([features.max_walk_length, *_code(settings)], device=graph.device).expand(graph.num_graphs, -1)
     sizes = torch.cat([graph.fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
-    columns = [padded(visits).split(rows, dim=-1) for visits in (index, features.length.long(), features.load)]
+    columns = [padded(visits).split(rows, dim=-1) for visits in (index, features.length, features.load)]
     for attribute, parts in zip(_ATTRIBUTES, [*columns, sizes.split(1)], strict=True):
+        name, dtype = f'{ensemble}_{attribute}', features.load.dtype if attribute == 'load' else torch.long
         for data, part in zip(graphs, parts, strict=True):
-            data[f'{ensemble}_{attribute}'] = part.clone()  # a view would be saved with all graphs
+            data[name] = part.to(dtype, copy=True)  # a view would be saved with all graphs
 
 
 def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tuple[WalkFeatures, WalkFeatures] | None:
