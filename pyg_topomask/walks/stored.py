@@ -8,6 +8,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.data.storage import BaseStorage
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
@@ -38,15 +39,16 @@ def store_walks(
     PyG batches and slices correctly. They replace earlier walks with the same prefix, one of :obj:`TRANSFORMS`.
     """
     names = {f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES}
-    for data in graphs:
-        for name in names.intersection(*data.stores):
-            del data[name]
+    stores = [data.stores[0] for data in graphs]
+    for store in stores:
+        for name in names.intersection(store):
+            del store[name]
     query, key = walks
     for ensemble, features in zip(_ensembles(prefix), [query] if key is query else [query, key], strict=False):
-        _store(graphs, graph, ensemble, features, settings)
+        _store(stores, graph, ensemble, features, settings)
 
 
-def _store(graphs: Sequence[Data], graph: Graph, ensemble: str, features: WalkFeatures, settings: WalkSettings) -> None:
+def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features: WalkFeatures, settings: WalkSettings) -> None:
     ptr = graph.segments.ptr.to(features.start.dtype)
     used = torch.searchsorted(features.start, ptr).diff()  # visits are in the order of their start nodes
     stored = graph.rows_to_store(used)
@@ -64,8 +66,8 @@ def _store(graphs: Sequence[Data], graph: Graph, ensemble: str, features: WalkFe
     columns = [padded(visits).split(rows, dim=-1) for visits in (index, features.length, features.load)]
     for attribute, parts in zip(_ATTRIBUTES, [*columns, sizes.split(1)], strict=True):
         name, dtype = f'{ensemble}_{attribute}', features.load.dtype if attribute == 'load' else torch.long
-        for data, part in zip(graphs, parts, strict=True):
-            data[name] = part.to(dtype, copy=True)  # a view would be saved with all graphs
+        for store, part in zip(stores, parts, strict=True):
+            store[name] = part.to(dtype, copy=True)  # a view would be saved with all graphs
 
 
 def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tuple[WalkFeatures, WalkFeatures] | None:
