@@ -204,12 +204,12 @@ class AddSVDEncoding(GraphTransform):
         r"""Returns the encodings of the nodes of graphs that :func:`_kind` joins."""
         for num_nodes in graph.segments.sizes.tolist():
             self._check_rank(num_nodes, num_nodes)
-        segments = graph.segments
+        segments, position = graph.segments, graph.segments.position
         row, col = graph.row_and_col(_FLOW)
-        entries = torch.stack([segments.index[row], segments.position[row], segments.position[col]])
+        entries = torch.stack([segments.index[row], position[row], position[col]])
         size = _num_rows(segments.largest)
         pair = self._decompose(entries, self._weight(graph), (graph.num_graphs, size, size))
-        return torch.cat([encoding[segments.index, segments.position] for encoding in pair], dim=1)
+        return torch.cat(pair, dim=2)[segments.index, position]
 
     def _weight(self, graph: Graph) -> Tensor:
         return graph.normalized_weight(self.normalization, _FLOW).detach().double()
@@ -233,10 +233,11 @@ class AddSVDEncoding(GraphTransform):
         largest = value.amax(1, keepdim=True) if rank > 0 else value
         root = torch.where(value > max(shape[1:]) * torch.finfo(torch.double).eps * largest, value, 0.0).sqrt()
         scale = root * _signs(left)
+        place, *ends = entries[:, weight != 0]
         encodings = []
-        for vectors, end in ((left, 1), (right, 2)):
+        for vectors, end in zip((left, right), ends, strict=True):
             used = torch.zeros(vectors.shape[:2], dtype=torch.bool, device=weight.device)
-            used[tuple(entries[[0, end]][:, weight != 0])] = True
+            used[place, end] = True
             encoding = (vectors * scale.unsqueeze(1)).masked_fill(~used.unsqueeze(2), 0.0)
             encodings.append(pad(encoding, (0, self.rank - rank)).to(torch.get_default_dtype()))
         return encodings[0], encodings[1]
