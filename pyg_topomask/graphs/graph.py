@@ -231,10 +231,16 @@ class Graph:
         if weight is not None:
             weight = weight.detach().float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
-        num_edges, hashes = edges.new_zeros(2, self.num_graphs)
-        num_edges.index_add_(0, graph, torch.ones_like(graph))
-        hashes.index_add_(0, graph, splitmix(edges))
-        return torch.stack([self.segments.sizes, num_edges, hashes], dim=1)
+        hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph, splitmix(edges))
+        return torch.stack([self.segments.sizes, self._counts(graph), hashes], dim=1)
+
+    @property
+    def edge_counts(self) -> Tensor:
+        r"""The number of edges of each graph, :obj:`[num_graphs]`."""
+        return self._counts(self.segments.index.index_select(0, self.edge_index[0].long()))
+
+    def _counts(self, graph: Tensor) -> Tensor:
+        return graph.new_zeros(self.num_graphs).index_add_(0, graph, torch.ones_like(graph))
 
     def attribute(self, name: str, argument: str = 'data') -> Any:
         r"""Returns an attribute of the graph's data, such as a time or a position of each node.
@@ -302,9 +308,9 @@ class Graph:
         edges = self.cached('ordered edges', lambda: ordered(self.edge_index, self.weight))
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
-    def rows_to_store(self, num_rows: int) -> int:
-        r"""Returns :func:`~pyg_topomask.graphs.stored_rows.rows_to_store` for this graph."""
-        return rows_to_store(num_rows, self.num_nodes, self.num_edges)
+    def rows_to_store(self, num_rows: Tensor) -> Tensor:
+        r"""Returns :func:`~pyg_topomask.graphs.stored_rows.rows_to_store` for each graph, :obj:`[num_graphs]`."""
+        return rows_to_store(num_rows, self.segments.sizes, self.edge_counts)
 
     def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:
         r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
@@ -401,7 +407,7 @@ _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
 
 def device_of(data: Data) -> torch.device | None:
     r"""Returns the device of the first tensor of the data, or :obj:`None`."""
-    return next((value.device for value in data.to_dict().values() if isinstance(value, Tensor)), None)
+    return next((value.device for _, value in data if isinstance(value, Tensor)), None)
 
 
 def _renumbers(mask: HasState) -> bool:

@@ -2,16 +2,20 @@ r"""The rows that transforms store on data, of which some are padding."""
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import torch
 from torch import Tensor
 
+Number = TypeVar('Number', int, Tensor)
 
-def rows_to_store(num_rows: int, num_nodes: int, num_edges: int) -> int:
+
+def rows_to_store(num_rows: Number, num_nodes: Number, num_edges: Number) -> Number:
     r"""Returns the smallest number of rows, from :obj:`num_rows` on, that is neither the number of nodes nor that of edges: PyG
-    would slice such a tensor as if it were a node or edge attribute.
+    would slice such a tensor as if it were a node or edge attribute. All three are integers, or tensors of them.
     """
-    while num_nodes > 0 and num_rows in (num_nodes, num_edges):
-        num_rows += 1
+    for _ in range(2):
+        num_rows = num_rows + ((num_nodes > 0) & ((num_rows == num_nodes) | (num_rows == num_edges)))
     return num_rows
 
 

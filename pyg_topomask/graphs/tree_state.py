@@ -87,7 +87,7 @@ class TreeState:
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, in a form that PyG batches and slices correctly."""
         graph, forest = Graph.from_data(data), self.forest
-        stored = graph.rows_to_store(forest.num_nodes)
+        stored = int(graph.rows_to_store(torch.tensor([forest.num_nodes], device=graph.device)))
         padding = (0, stored - forest.num_nodes)
         index = np.stack([forest.parent, forest.up, forest.down]) % max(graph.num_nodes, 1)
         data.forest_index = pad(torch.from_numpy(index).to(graph.device), padding)

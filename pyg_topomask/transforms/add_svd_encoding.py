@@ -2,16 +2,21 @@ r"""A transform that stores the truncated singular vectors of the adjacency or u
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph, check_normalization
 from pyg_topomask.transforms.checks import check_unbatched, single_graph
+from pyg_topomask.transforms.graph_transform import GraphTransform
+from pyg_topomask.transforms.joint_graphs import joint_graphs
 from pyg_topomask.utils.checks import check_size, check_whole, checked_seed
+from pyg_topomask.utils.seeds import seed_torch
 
 EdgeType = tuple[str, str, str]
 
@@ -19,12 +24,14 @@ EdgeType = tuple[str, str, str]
 _DENSE_ENTRIES = 2**18
 # Oversampling of the randomized decomposition.
 _OVERSAMPLING = 10
+# The rows of small matrices are a multiple of this number: 64 bytes in float64.
+_ALIGNED = 8
 # The rows of the decomposed matrix are sources.
 _FLOW = 'target_to_source'
 
 
 @functional_transform('add_svd_encoding')
-class AddSVDEncoding(BaseTransform):
+class AddSVDEncoding(GraphTransform):
     r"""Stores structural encodings of the nodes from a truncated singular value decomposition, as :obj:`svd_encoding`
     (functional name: :obj:`add_svd_encoding`). The matrix :math:`\mathbf{R} \approx \mathbf{U} \mathbf{\Sigma}
     \mathbf{V}^{\top}` depends on the graph:
@@ -103,26 +110,36 @@ class AddSVDEncoding(BaseTransform):
         self._warned = False
 
     def forward(self, data: Data | HeteroData) -> Data | HeteroData:
+        return self.forward_many([data])[0]
+
+    def forward_many(self, graphs: list[Data | HeteroData]) -> list[Data | HeteroData]:
+        for members, graph in joint_graphs([data for data in graphs if not self._encode_users(data)], _kind):
+            encodings = self._any(graph).split(graph.segments.sizes.tolist())
+            for data, encoding in zip(members, encodings, strict=True):
+                data.svd_encoding = encoding.clone()  # a view would be saved with all graphs
+        return graphs
+
+    def _encode_users(self, data: Data | HeteroData) -> bool:
+        r"""Stores the encodings of users and items, and returns whether the graph has users and items."""
         if isinstance(data, HeteroData):
-            return self._hetero(data)
+            self._hetero(data)
+            return True
         if self.edge_type is not None:
             raise ArgumentError(
                 'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type'
             )
-        graph = single_graph(data)
         given = getattr(data, 'num_users', None) if self.num_users is None else self.num_users
-        if given is not None:
-            number = given.item() if isinstance(given, Tensor) and given.numel() == 1 else given
-            check_whole(0, num_users=number)
-            num_users = int(number)
-            users, items = self._bipartite(graph.edge_index, graph.weight, num_users, graph.num_nodes - num_users)
-            data.svd_encoding = torch.cat([users, items])
-        else:
-            source, target = self._decompose(graph, slice(None), slice(None))
-            data.svd_encoding = torch.cat([source, target], dim=1)
-        return data
+        if given is None:
+            return False
+        graph = single_graph(data)
+        number = given.item() if isinstance(given, Tensor) and given.numel() == 1 else given
+        check_whole(0, num_users=number)
+        num_users = int(number)
+        users, items = self._bipartite(graph.edge_index, graph.weight, num_users, graph.num_nodes - num_users)
+        data.svd_encoding = torch.cat([users, items])
+        return True
 
-    def _hetero(self, data: HeteroData) -> HeteroData:
+    def _hetero(self, data: HeteroData) -> None:
         check_unbatched(data)
         if self.num_users is not None:
             raise ArgumentError('num_users', f'{self.num_users} for HeteroData, whose types are users and items', 'None')
@@ -140,8 +157,8 @@ class AddSVDEncoding(BaseTransform):
         sizes = [data[name].num_nodes or 0 for name in (source, target)]
         if source == target:
             graph = Graph.from_tensors(store.edge_index, sizes[0], weight)
-            data[source].svd_encoding = torch.cat(self._decompose(graph, slice(None), slice(None)), dim=1)
-            return data
+            data[source].svd_encoding = self._any(graph)
+            return
         for name, end, size in zip((source, target), store.edge_index, sizes, strict=True):
             outside = end[(end < 0) | (end >= size)]
             if outside.numel() > 0:
@@ -150,7 +167,6 @@ class AddSVDEncoding(BaseTransform):
         row, col = store.edge_index
         joint = torch.stack([row, col + sizes[0]])
         data[source].svd_encoding, data[target].svd_encoding = self._bipartite(joint, weight, *sizes)
-        return data
 
     def _edge_type(self, data: HeteroData) -> EdgeType:
         types: list[EdgeType] = list(data.edge_types)
@@ -177,48 +193,71 @@ class AddSVDEncoding(BaseTransform):
         mean = weight.new_zeros(pairs.numel()).index_add(0, slot, weight) / count
         user = torch.div(pairs, max(num_nodes, 1), rounding_mode='floor')
         graph = Graph(torch.stack([user, pairs - user * num_nodes]), num_nodes, mean)
-        return self._decompose(graph, slice(0, num_users), slice(num_users, None))
+        self._check_rank(num_users, num_items)
+        (row, col), weight = graph.row_and_col(_FLOW), self._weight(graph)
+        users, items = self._decompose(
+            torch.stack([torch.zeros_like(row), row, col - num_users]), weight, (1, num_users, num_items)
+        )
+        return users[0], items[0]
+
+    def _any(self, graph: Graph) -> Tensor:
+        r"""Returns the encodings of the nodes of graphs that :func:`_kind` joins."""
+        for num_nodes in graph.segments.sizes.tolist():
+            self._check_rank(num_nodes, num_nodes)
+        segments, position = graph.segments, graph.segments.position
+        row, col = graph.row_and_col(_FLOW)
+        entries = torch.stack([segments.index[row], position[row], position[col]])
+        size = _num_rows(segments.largest)
+        pair = self._decompose(entries, self._weight(graph), (graph.num_graphs, size, size))
+        return torch.cat(pair, dim=2)[segments.index, position]
+
+    def _weight(self, graph: Graph) -> Tensor:
+        return graph.normalized_weight(self.normalization, _FLOW).detach().double()
 
     @torch.no_grad()
-    def _decompose(self, graph: Graph, rows: slice, cols: slice) -> tuple[Tensor, Tensor]:
-        r"""Returns the encodings of the rows and columns of a block of the adjacency matrix."""
-        (row, col), weight = graph.row_and_col(_FLOW), graph.normalized_weight(self.normalization, _FLOW).double()
-        col = col - (cols.start or 0)
-        shape = [len(range(graph.num_nodes)[nodes]) for nodes in (rows, cols)]
-        rank, dtype = min(self.rank, *shape), torch.get_default_dtype()
-        if rank < self.rank and graph.num_nodes > 0:
-            self._warn(shape)
-        matrix = torch.sparse_coo_tensor(torch.stack([row, col]), weight, shape, check_invariants=False).coalesce()
-        left, value, right = self._factors(matrix, rank)
+    def _decompose(self, entries: Tensor, weight: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
+        r"""Returns the encodings of the rows and of the columns of matrices, :obj:`[B, n, rank]` each.
+
+        Args:
+            entries (torch.Tensor): The matrix, row and column of each entry, :obj:`[3, E]`. Equal places add up.
+            weight (torch.Tensor): The entries, :obj:`[E]`.
+            shape (tuple): The number of matrices, of rows and of columns.
+        """
+        rank = min(self.rank, *shape[1:])
+        if _is_small(*shape[1:]):
+            left, value, right = _exact(weight.new_zeros(shape).index_put_(tuple(entries), weight, accumulate=True), rank)
+        else:
+            matrix = torch.sparse_coo_tensor(entries[1:], weight, shape[1:], check_invariants=False)
+            left, value, right = self._iterated(matrix.coalesce(), rank)
         # The square root would enlarge rounding errors of zero.
-        threshold = max(shape) * torch.finfo(torch.double).eps * value.max() if rank > 0 else 0.0
-        root = torch.where(value > threshold, value, 0.0).sqrt()
+        largest = value.amax(1, keepdim=True) if rank > 0 else value
+        root = torch.where(value > max(shape[1:]) * torch.finfo(torch.double).eps * largest, value, 0.0).sqrt()
         scale = root * _signs(left)
+        place, *ends = entries[:, weight != 0]
         encodings = []
-        for vectors, end in ((left, row), (right, col)):
-            encoding = vectors.new_zeros(vectors.size(0), self.rank, dtype=dtype)
-            nonzero = torch.unique(end[weight != 0])
-            encoding[nonzero, :rank] = (vectors * scale)[nonzero].to(dtype)
-            encodings.append(encoding)
+        for vectors, end in zip((left, right), ends, strict=True):
+            used = torch.zeros(vectors.shape[:2], dtype=torch.bool, device=weight.device)
+            used[place, end] = True
+            encoding = (vectors * scale.unsqueeze(1)).masked_fill(~used.unsqueeze(2), 0.0)
+            encodings.append(pad(encoding, (0, self.rank - rank)).to(torch.get_default_dtype()))
         return encodings[0], encodings[1]
 
-    def _factors(self, matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
-        num_rows, num_cols = matrix.shape
-        if num_rows * num_cols <= _DENSE_ENTRIES:
-            left, value, right = torch.linalg.svd(matrix.to_dense(), full_matrices=False)
-            return left[:, :rank], value[:rank], right[:rank].t()
-        size = min(rank + _OVERSAMPLING, num_rows, num_cols)
+    def _iterated(self, matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+        r"""Returns the factors of one large matrix by subspace iteration."""
+        size = min(rank + _OVERSAMPLING, *matrix.shape)
         devices = [matrix.device] if matrix.device.type == 'cuda' else []
         with torch.random.fork_rng(devices):
-            torch.manual_seed(self.seed)
-            left, value, right = torch.svd_lowrank(matrix, size, self.num_iterations)
-        return left[:, :rank], value[:rank], right[:, :rank]
+            seed_torch(self.seed)
+            factors = torch.svd_lowrank(matrix, size, self.num_iterations)
+        left, value, right = (factor[..., :rank].unsqueeze(0) for factor in factors)
+        return left, value, right
 
-    def _warn(self, shape: list[int]) -> None:
-        if not self._warned:
+    def _check_rank(self, num_rows: int, num_cols: int) -> None:
+        least = min(num_rows, num_cols)
+        if least < self.rank and num_rows + num_cols > 0 and not self._warned:
             warn(
-                f'rank: got {self.rank} for a matrix of {shape[0]} rows and {shape[1]} columns; svd_encoding is zero in the '
-                f'columns from {min(shape)} on (said once, also of other graphs)'
+                f'rank: got {self.rank} for a matrix of {num_rows} rows and {num_cols} columns; svd_encoding is zero in the '
+                f'columns from {least} on (said once, also of other graphs)'
             )
             self._warned = True
 
@@ -230,11 +269,55 @@ class AddSVDEncoding(BaseTransform):
         return f'{type(self).__name__}({self.rank}, {", ".join(f"{name}={getattr(self, name)!r}" for name in names)})'
 
 
+def _is_small(num_rows: int, num_cols: int) -> bool:
+    return num_rows * num_cols <= _DENSE_ENTRIES
+
+
+def _num_rows(num_nodes: int) -> int:
+    r"""Returns the number of rows of the adjacency matrix to decompose. Small matrices are padded. LAPACK then finds all
+    matrices of a batch equally aligned in memory, and rounds as if each were alone.
+    """
+    return -(-num_nodes // _ALIGNED) * _ALIGNED if _is_small(num_nodes, num_nodes) else num_nodes
+
+
+def _kind(num_nodes: int) -> Hashable:
+    r"""Returns what graphs have in common that are decomposed together. Large graphs stay alone."""
+    return _num_rows(num_nodes) if _is_small(num_nodes, num_nodes) else object()
+
+
+def _exact(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns the first singular vectors and values of matrices :obj:`[B, n, m]`. The left and right vectors of a symmetric
+    matrix differ by the signs of the eigenvalues.
+    """
+    if matrix.size(1) != matrix.size(2):
+        return _singular(matrix, rank)
+    symmetric = (matrix == matrix.mT).flatten(1).all(1)
+    if bool(symmetric.all()):
+        return _symmetric(matrix, rank)
+    factors = zip(_symmetric(matrix[symmetric], rank), _singular(matrix[~symmetric], rank), strict=True)
+    order = torch.cat([symmetric.nonzero(), (~symmetric).nonzero()]).squeeze(1).argsort()
+    left, value, right = (torch.cat(parts)[order] for parts in factors)
+    return left, value, right
+
+
+def _singular(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+    left, value, right = torch.linalg.svd(matrix, full_matrices=False)
+    return left[..., :rank], value[..., :rank], right[:, :rank].mT
+
+
+def _symmetric(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
+    value, vectors = torch.linalg.eigh(matrix)  # takes about half the time of an SVD
+    largest = value.abs().argsort(dim=1, descending=True, stable=True)[:, :rank]
+    value = value.gather(1, largest)
+    left = vectors.gather(2, largest.unsqueeze(1).expand(-1, matrix.size(1), -1))
+    return left, value.abs(), left * value.sign().unsqueeze(1)
+
+
 def _signs(vectors: Tensor) -> Tensor:
     r"""The sign of the entry with the largest magnitude in each column. In a tie, up to rounding, it is the first entry."""
-    if vectors.size(0) == 0:
-        return vectors.new_ones(vectors.size(1))
+    if vectors.size(1) == 0:
+        return vectors.new_ones(vectors.size(0), vectors.size(2))
     size = vectors.abs()
-    largest = size >= (1 - 1e-6) * size.amax(0)
-    first = largest.to(torch.uint8).argmax(0, keepdim=True)
-    return torch.where(vectors.gather(0, first).squeeze(0) < 0, -1.0, 1.0).to(vectors.dtype)
+    largest = size >= (1 - 1e-6) * size.amax(1, keepdim=True)
+    first = largest.to(torch.uint8).argmax(1, keepdim=True)
+    return torch.where(vectors.gather(1, first).squeeze(1) < 0, -1.0, 1.0).to(vectors.dtype)

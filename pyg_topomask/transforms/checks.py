@@ -20,7 +20,7 @@ def check_unbatched(data: BaseData) -> None:
     r"""Raises an error for a batch, even of one graph. Its slices and pointers would not match data that a transform stores or
     removes.
     """
-    if 'batch' in data:
+    if any('batch' in store for store in data.stores):
         raise ArgumentError('data', 'a batch', 'single graphs: apply the transform before batching')
 
 
@@ -37,10 +37,15 @@ def check_has_positions(data: Data) -> None:
         raise ArgumentError('data', f'{data} without a tensor pos', 'data with positions')
 
 
-def single_graph(data: Data) -> Graph:
-    r"""Returns the graph of data, and raises an error unless it is homogeneous, no batch, and has :obj:`edge_index`."""
+def check_has_edges(data: Data) -> None:
+    r"""Raises an error unless data is homogeneous, no batch, and has :obj:`edge_index` or :obj:`adj_t`."""
     check_single(data)
-    if 'edge_index' not in data and 'adj_t' not in data:
+    if data.edge_index is None and 'adj_t' not in data:
         given = f'the attributes {", ".join(data.keys()) or "none"}'
         raise ArgumentError('data', given, 'data with edge_index or adj_t', 'KNNGraph adds edges between nearest neighbors')
+
+
+def single_graph(data: Data) -> Graph:
+    r"""Returns the graph of data that :func:`check_has_edges` accepts."""
+    check_has_edges(data)
     return Graph.from_data(data)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.graphs.spanning_forest import METHODS, spanning_forests
 from pyg_topomask.graphs.tree_state import TreeState
 from pyg_topomask.transforms.checks import single_graph
+from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 
 
 @functional_transform('add_forest')
-class AddForest(BaseTransform):
+class AddForest(GraphTransform):
     r"""Roots the trees of a forest, and orders and decomposes them by rake and compress, for
     :class:`~pyg_topomask.masks.TreeMask` (functional name: :obj:`add_forest`).
 
@@ -41,7 +41,7 @@ class AddForest(BaseTransform):
 
 
 @functional_transform('add_spanning_forest')
-class AddSpanningForest(BaseTransform):
+class AddSpanningForest(GraphTransform):
     r"""Chooses spanning forests of any graph, so that :class:`~pyg_topomask.masks.TreeMask` applies to it, as `"Fast Tree-Field
     Integrators" <https://arxiv.org/abs/2406.15881>`_ does with minimum spanning trees (functional name:
     :obj:`add_spanning_forest`). A distance in a tree is at least the distance in the graph. The mask is the mean over the

@@ -9,17 +9,17 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.graphs.grid_edges import grid_edges
 from pyg_topomask.transforms.checks import check_single
+from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import is_whole
 
 
 @functional_transform('add_grid_shape')
-class AddGridShape(BaseTransform):
+class AddGridShape(GraphTransform):
     r"""Stores the shape of the grid of nodes as :obj:`grid_shape`, for :class:`~pyg_topomask.masks.ToeplitzMask` (functional
     name: :obj:`add_grid_shape`). The nodes are in row-major order.
 
@@ -55,7 +55,7 @@ class AddGridShape(BaseTransform):
 
 
 @functional_transform('to_grid_graph')
-class ToGridGraph(BaseTransform):
+class ToGridGraph(GraphTransform):
     r"""Converts a sequence, an image or a video to a grid graph (functional name: :obj:`to_grid_graph`).
 
     The graph has one node per pixel. :obj:`x` contains the channels of the pixel, and :obj:`pos` its position. Edges in both

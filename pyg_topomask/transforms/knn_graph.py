@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import to_undirected
 
 from pyg_topomask.graphs.flow import check_flow
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_has_positions
+from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import check_whole
 
 
 @functional_transform('topo_knn_graph')
-class KNNGraph(BaseTransform):
+class KNNGraph(GraphTransform):
     r"""Replaces the edges of a graph by edges to each node from its nearest neighbors in :obj:`pos` (functional name:
     :obj:`topo_knn_graph`). It does not need torch-cluster.
 

@@ -7,19 +7,19 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.nn import global_mean_pool
-from torch_geometric.transforms import BaseTransform
 from torch_geometric.utils import scatter
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_has_positions
+from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import check_choice, check_whole
 
 ORIENTATIONS = ('outward', 'up')
 
 
 @functional_transform('add_normals')
-class AddNormals(BaseTransform):
+class AddNormals(GraphTransform):
     r"""Stores the normal of the surface through the nearest neighbors of each point as :obj:`normal` (functional name:
     :obj:`add_normals`), from `"Surface reconstruction from unorganized points" <https://doi.org/10.1145/133994.134011>`_ (Sec.
     3.2). The normal is the unit vector along which these neighbors vary least. It is zero if the neighbors are on a line or

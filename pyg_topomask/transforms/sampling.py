@@ -8,12 +8,12 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.ops.knn import check_positions
 from pyg_topomask.transforms.checks import check_has_positions, check_single
+from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import check_whole, checked_seed
 
 
@@ -58,7 +58,7 @@ def _check(data: Data) -> int:
     return int(data.num_nodes or 0)
 
 
-class _Sampling(BaseTransform):
+class _Sampling(GraphTransform):
     def __init__(self, num: int, seed: int = 0) -> None:
         check_whole(1, num=num)
         self.num = num

@@ -6,9 +6,9 @@ from typing import Any
 
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 
-from pyg_topomask.transforms.checks import single_graph
+from pyg_topomask.transforms.graph_transform import GraphTransform
+from pyg_topomask.transforms.joint_graphs import joint_graphs
 from pyg_topomask.utils.checks import checked_seed
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
@@ -18,7 +18,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 @options_of(WalkSettings)
 @functional_transform('add_graph_random_features')
-class AddGraphRandomFeatures(BaseTransform):
+class AddGraphRandomFeatures(GraphTransform):
     r"""Samples random walks from every node and stores the loads that they deposit, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 10). :class:`~pyg_topomask.masks.GRFMask` uses
     them (functional name: :obj:`add_graph_random_features`).
@@ -62,9 +62,12 @@ class AddGraphRandomFeatures(BaseTransform):
         self.seed = checked_seed(seed=seed)
 
     def forward(self, data: Data) -> Data:
-        graph = single_graph(data)
-        store_walks(data, sample_ensembles(graph, self.settings, self.seed), self.settings, self._prefix)
-        return data
+        return self.forward_many([data])[0]
+
+    def forward_many(self, graphs: list[Data]) -> list[Data]:
+        for members, graph in joint_graphs(graphs):
+            store_walks(members, graph, sample_ensembles(graph, self.settings, self.seed), self.settings, self._prefix)
+        return graphs
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.settings.text}, seed={self.seed})'

@@ -3,10 +3,12 @@ r"""Walks stored on data by transforms and loaded by masks."""
 from __future__ import annotations
 
 import zlib
+from collections.abc import Sequence
 
 import torch
-from torch.nn.functional import pad
+from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.data.storage import BaseStorage
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
@@ -27,23 +29,46 @@ def _ensembles(prefix: str) -> tuple[str, str]:
     return prefix, f'{prefix}_key'
 
 
-def store_walks(data: Data, walks: tuple[WalkFeatures, WalkFeatures], settings: WalkSettings, prefix: str = 'grf') -> None:
-    r"""Stores walks of queries and keys, one object if they are the same, on the data of one graph, in a form that PyG batches
-    and slices correctly. They replace earlier walks with the same prefix, one of :obj:`TRANSFORMS`.
+def store_walks(
+    graphs: Sequence[Data],
+    graph: Graph,
+    walks: tuple[WalkFeatures, WalkFeatures],
+    settings: WalkSettings,
+    prefix: str = 'grf',
+) -> None:
+    r"""Stores walks of queries and keys, one object if they are the same, on the data of each graph of a batch, in a form that
+    PyG batches and slices correctly. They replace earlier walks with the same prefix, one of :obj:`TRANSFORMS`.
     """
-    for name in (f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES):
-        if name in data:
-            del data[name]
-    graph = Graph.from_data(data)
+    names = {f'{ensemble}_{attribute}' for ensemble in _ensembles(prefix) for attribute in _ATTRIBUTES}
+    stores = [data.stores[0] for data in graphs]
+    for store in stores:
+        for name in names.intersection(store):
+            del store[name]
     query, key = walks
     for ensemble, features in zip(_ensembles(prefix), [query] if key is query else [query, key], strict=False):
-        stored = graph.rows_to_store(features.nnz)
-        padding = (0, stored - features.nnz)
-        data[f'{ensemble}_index'] = pad(torch.stack([features.start, features.visited]).long(), padding)
-        data[f'{ensemble}_length'] = pad(features.length.long(), padding)
-        data[f'{ensemble}_load'] = pad(features.load, padding)
-        sizes = [*graph.fingerprint[0].tolist(), stored, features.nnz, features.max_walk_length, *_code(settings)]
-        data[f'{ensemble}_sizes'] = torch.tensor([sizes], device=features.load.device)
+        _store(stores, graph, ensemble, features, settings)
+
+
+def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features: WalkFeatures, settings: WalkSettings) -> None:
+    ptr = graph.segments.ptr.to(features.start.dtype)
+    used = torch.searchsorted(features.start, ptr).diff()  # visits are in the order of their start nodes
+    stored = graph.rows_to_store(used)
+    padding, rows = stored - used, stored.tolist()
+
+    def padded(visits: Tensor) -> Tensor:
+        if sum(rows) == features.nnz:
+            return visits
+        place = torch.arange(features.nnz, device=graph.device) + (padding.cumsum(0) - padding).repeat_interleave(used)
+        return visits.new_zeros(*visits.shape[:-1], sum(rows)).index_copy_(-1, place, visits)
+
+    index = torch.stack([features.start, features.visited]) - ptr[:-1].repeat_interleave(used)
+    rest = torch.tensor([features.max_walk_length, *_code(settings)], device=graph.device).expand(graph.num_graphs, -1)
+    sizes = torch.cat([graph.fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
+    columns = [padded(visits).split(rows, dim=-1) for visits in (index, features.length, features.load)]
+    for attribute, parts in zip(_ATTRIBUTES, [*columns, sizes.split(1)], strict=True):
+        name, dtype = f'{ensemble}_{attribute}', features.load.dtype if attribute == 'load' else torch.long
+        for store, part in zip(stores, parts, strict=True):
+            store[name] = part.to(dtype, copy=True)  # a view would be saved with all graphs
 
 
 def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tuple[WalkFeatures, WalkFeatures] | None:

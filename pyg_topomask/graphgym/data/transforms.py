@@ -3,17 +3,18 @@ r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph o
 from __future__ import annotations
 
 import inspect
+import random
 import re
 import warnings
 from collections.abc import Iterable, Mapping
-from itertools import starmap
+from itertools import chain, groupby, islice
 from types import NoneType
 from typing import Any
 
+import numpy as np
 import torch
 import torch_geometric.transforms as pyg_transforms
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
-from torch_geometric import seed_everything
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform, Compose
@@ -31,8 +32,10 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask, RWGNKMask
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.digests import steps_of
+from pyg_topomask.utils.seeds import seed_torch
 
 #: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
@@ -45,6 +48,8 @@ WALKING: dict[str, dict[str, Any]] = {
 }
 #: Attentions and masks of this package that do not read stored walks. User-defined ones may read them.
 WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
+# The number of nodes of the graphs that are transformed at a time.
+_CHUNK = 2**14
 #: Masks that are not bound to check that they fit the data.
 WALKING_OR_COMPOSED = (GRFMask, RWGNKMask, ComposedMask)
 
@@ -195,21 +200,41 @@ def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> No
 
 
 def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Iterable[Data]:
-    r"""Transforms graph by graph, in :obj:`cfg.topomask.num_workers` processes."""
+    r"""Transforms chunks of graphs, in :obj:`cfg.topomask.num_workers` processes."""
     count, workers = len(dataset), cfg.topomask.num_workers
     check_whole(0, **{'topomask.num_workers': workers})
     # Random numbers depend on the graph, not on the process.
     seeds = ((cfg.seed + number * 0x9E3779B1) % 2**32 for number in range(count))
-    jobs = ((transform, dataset.get(index), seed) for index, seed in zip(dataset.indices(), seeds, strict=True))
+    jobs = zip(map(dataset.get, dataset.indices()), seeds, strict=True)
+    # Few enough that the progress bar moves. Large graphs are alone.
+    size = max(1, _CHUNK * count // max(dataset._data.num_nodes or 0, 1))
+    chunks = iter(lambda: list(islice(jobs, size)), [])
     if workers <= 1 or count == 1:
-        graphs = starmap(_transformed, jobs)
+        transformed = (_transformed(transform, chunk) for chunk in chunks)
     else:
         # Copies, because a slice of the dataset would be sent with the whole memory.
-        copies = ((transform, data.clone(), seed) for _, data, seed in jobs)
-        graphs = Parallel(workers, return_as='generator')(delayed(_transformed)(*job) for job in copies)
+        copies = ([(data.clone(), seed) for data, seed in chunk] for chunk in chunks)
+        transformed = Parallel(workers, return_as='generator')(delayed(_transformed)(transform, chunk) for chunk in copies)
+    graphs = chain.from_iterable(transformed)
     return tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
 
 
-def _transformed(transform: BaseTransform, data: Data, seed: int) -> Data:
-    seed_everything(seed)
+def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int]]) -> list[Data]:
+    graphs, seeds = map(list, zip(*jobs, strict=True))
+    runs = groupby(steps_of(transform), lambda step: isinstance(step, GraphTransform))
+    for place, (at_once, steps) in enumerate(runs):
+        run = Compose(list(steps))
+        if at_once:
+            for step in run.transforms:
+                graphs = step.forward_many(graphs)
+        else:
+            graphs = [_seeded(run, data, (seed + place // 2) % 2**32) for data, seed in zip(graphs, seeds, strict=True)]
+    return graphs
+
+
+def _seeded(transform: BaseTransform, data: Data, seed: int) -> Data:
+    r"""Transforms a graph by transforms that may draw from global generators."""
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+    seed_torch(seed)
     return transform(data)

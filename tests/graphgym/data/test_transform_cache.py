@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 from disk_graphs import Graphs
+from torch_geometric import seed_everything
 from torch_geometric.data import Batch, Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import (
@@ -26,9 +27,10 @@ from torch_geometric.transforms import (
 
 import pyg_topomask
 from pyg_topomask.apps.datasets import DigitsGrid
+from pyg_topomask.graphgym.data import transforms
 from pyg_topomask.graphgym.data.transform_cache import cache_file, leaves_nodes
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms
-from pyg_topomask.transforms import AddGraphRandomFeatures, AddSVDEncoding, RandomSampling
+from pyg_topomask.transforms import AddGraphRandomFeatures, AddRandomWalkKernel, AddSVDEncoding, RandomSampling
 
 
 class Counting(BaseTransform):
@@ -352,3 +354,18 @@ def test_what_may_read_or_change_a_split_has_a_file_for_each(tmp_path: Path, tra
         apply_in_memory(dataset, transform)
         assert dataset[0].train_mask.shape == dataset[0].x.shape[:1]
         assert len(files(tmp_path)) == split + 1
+
+
+@pytest.mark.parametrize('chunk', [1, 25, 2**13])
+def test_chunks_of_graphs_draw_what_single_graphs_would(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(transforms, '_CHUNK', chunk)
+    dataset, walks = Graphs(tmp_path, 40), AddGraphRandomFeatures(num_walks=2)
+    expected = [walks(data) for data in Graphs(tmp_path, 40)]
+    apply_in_memory(dataset, Compose([walks, Noise(), AddRandomWalkKernel(), Noise()]))
+    for number, (data, alone) in enumerate(zip(dataset, expected, strict=True)):
+        for draw in range(2):
+            seed_everything((number * 0x9E3779B1 + draw) % 2**32)
+            alone = Noise()(alone)
+        assert torch.equal(data.x, alone.x)
+        assert torch.equal(data.grf_load, alone.grf_load)
+        assert torch.equal(data.rwgnk_load, AddRandomWalkKernel()(alone).rwgnk_load)

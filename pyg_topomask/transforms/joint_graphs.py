@@ -1,0 +1,79 @@
+r"""Graphs of a list, joined into few large ones."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterator, Sequence
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.transforms.checks import check_has_edges, single_graph
+from pyg_topomask.utils.checks import INTEGERS
+
+# Graphs are joined until they have so many nodes, which bounds the working memory.
+_NODES = 2**14
+
+
+def joint_graphs(
+    graphs: Sequence[Data], kind: Callable[[int], Hashable] = lambda num_nodes: None
+) -> Iterator[tuple[list[Data], Graph]]:
+    r"""Yields the data of some graphs, and one :class:`~pyg_topomask.Graph` of all of these.
+
+    Args:
+        graphs (sequence of Data): The graphs.
+        kind (callable, optional): Takes a number of nodes. Graphs are joined if the results are equal. :obj:`None` joins any.
+            (default: :obj:`None` for each)
+
+    Raises:
+        ValueError: If a graph is a batch, not homogeneous, or has no edges, or :class:`~pyg_topomask.Graph` does not accept it.
+    """
+    pending: dict[Hashable, tuple[list[Data], list[int]]] = {}
+    waiting = Counter[Hashable]()
+    for data in graphs:
+        check_has_edges(data)
+        num_nodes = data.num_nodes or 0
+        key = _kind_of_edges(data), kind(num_nodes)
+        members, sizes = pending.setdefault(key, ([], []))
+        members.append(data)
+        sizes.append(num_nodes)
+        waiting[key] += num_nodes
+        if waiting[key] >= _NODES:
+            yield _joined(*pending.pop(key))
+            del waiting[key]
+    for alike in pending.values():
+        yield _joined(*alike)
+
+
+def _kind_of_edges(data: Data) -> Hashable:
+    r"""Returns what graphs must have in common to be joined. A graph in an unusual form stays alone."""
+    edge_index, weight = data.edge_index, data.edge_weight
+    if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
+        return id(data)
+    if weight is None:
+        return edge_index.device, None
+    plain = isinstance(weight, Tensor) and weight.is_floating_point() and weight.shape == edge_index.shape[1:]
+    return (edge_index.device, weight.dtype) if plain else id(data)
+
+
+def _joined(graphs: list[Data], sizes: list[int]) -> tuple[list[Data], Graph]:
+    if len(graphs) == 1:
+        return graphs, single_graph(graphs[0])
+    edges = [data.edge_index for data in graphs]
+    local, num_edges = torch.cat(edges, dim=1), torch.tensor([edge_index.size(1) for edge_index in edges])
+    num_nodes = torch.tensor(sizes)
+    first, size = (
+        number.repeat_interleave(num_edges).to(local.device) for number in (num_nodes.cumsum(0) - num_nodes, num_nodes)
+    )
+    edge_index = torch.where((local >= 0) & (local < size), local + first, -1)
+    weight = torch.cat([data.edge_weight for data in graphs]) if graphs[0].edge_weight is not None else None
+    batch = torch.arange(len(graphs)).repeat_interleave(num_nodes).to(local.device)
+    try:
+        return graphs, Graph(edge_index, sum(sizes), weight, batch, len(graphs))
+    except ArgumentError:
+        for data in graphs:
+            single_graph(data)  # raises an error that names the edge in its graph
+        raise

@@ -1,0 +1,10 @@
+import torch
+
+from pyg_topomask.utils.seeds import seed_torch
+
+
+def test_seeds_are_those_of_torch() -> None:
+    torch.manual_seed(7)
+    expected = torch.rand(3)
+    seed_torch(7)
+    assert torch.equal(torch.rand(3), expected)
