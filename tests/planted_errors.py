@@ -202,9 +202,9 @@ ERRORS = [
     ),
     Error('walks/stored.py', 'if longest < hops:', 'if longest + 1 < hops:', 'check or warning', 'transforms walks'),
     Error(
-        'walks/stored.py',
-        'visits = position < used.repeat_interleave(stored)',
-        'visits = position <= used.repeat_interleave(stored)',
+        'graphs/stored_rows.py',
+        'return position < used.repeat_interleave(stored)',
+        'return position <= used.repeat_interleave(stored)',
         'off by one',
         'transforms walks',
     ),
@@ -337,7 +337,7 @@ ERRORS = [
         'masks/test_tree.py',
     ),
     Error(
-        'masks/grf.py',
+        'walks/paired.py',
         "'unordered' if key_modulation is query_modulation else 'ordered'",
         "'unordered'",
         'formula',
@@ -388,7 +388,7 @@ ERRORS = [
         'masks/test_contract.py operators',
     ),
     Error(
-        'operators/base.py',
+        'operators/chain.py',
         'Chain(tuple(link.T for link in reversed(self.links)))',
         'Chain(tuple(link.T for link in self.links))',
         'direction or order',
@@ -410,8 +410,8 @@ ERRORS = [
     ),
     Error(
         'operators/base.py',
-        'return present if len(present) == len(values) else None',
-        'return present or None',
+        'return None if any(value is None for value in values) else values',
+        'return [value for value in values if value is not None] or None',
         'sums and products of masks',
         'masks/test_contract.py operators',
     ),

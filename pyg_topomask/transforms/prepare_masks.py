@@ -11,13 +11,13 @@ from torch.nn import Module
 from torch.nn.functional import pad
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
-from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
-from pyg_topomask.transforms.checks import single_graph
+from pyg_topomask.transforms.graph_transform import GraphTransform
+from pyg_topomask.transforms.joint_graphs import joint_graphs
 from pyg_topomask.utils.checks import check_whole
 
 
@@ -28,7 +28,7 @@ def masks_to_store(*modules: Module) -> list[Mask]:
 
 
 @functional_transform('prepare_masks')
-class PrepareMasks(BaseTransform):
+class PrepareMasks(GraphTransform):
     r"""Stores what masks prepare for batches of small graphs, so that it is prepared once for each graph, and not in every
     batch of every epoch (functional name: :obj:`prepare_masks`).
 
@@ -76,14 +76,19 @@ class PrepareMasks(BaseTransform):
             raise ArgumentError('masks', given, 'HopMask, and attention layers and models that contain it')
 
     def forward(self, data: Data) -> Data:
-        graph = single_graph(data)
+        return self.forward_many([data])[0]
+
+    def forward_many(self, graphs: list[Data]) -> list[Data]:
         # Not from what is stored already, which may be of another graph.
-        for name in (name for stored, _ in self.stored() for name in stored.names if name in data):
-            del data[name]
-        (attributes,) = self.attributes(graph)
-        for name, value in attributes.items():
-            data[name] = value
-        return data
+        names = [name for stored, _ in self.stored() for name in stored.names]
+        for data in graphs:
+            for name in names:
+                if name in data:
+                    del data[name]
+        for members, graph in joint_graphs(graphs):
+            for data, attributes in zip(members, self.attributes(graph), strict=True):
+                data.update(attributes)
+        return graphs
 
     def stored(self) -> Iterator[tuple[StoredBlocks, Mask]]:
         r"""Yields each mask, and how it is stored."""
