@@ -122,7 +122,7 @@ def with_layers_of_pyg(network: Any, kind: str) -> Module:
 
 def run(quick: bool, folder: Path) -> None:
     torch.set_num_threads(1)
-    epochs, size, sizes = (1, 1_000, QUICK_SIZES) if quick else (5, 100_000, SIZES)
+    epochs, size, sizes = (1, 1_000, QUICK_SIZES) if quick else (3, 100_000, SIZES)
     names = QUICK if quick else (*ATTENTIONS, *LAYERS)
     with tempfile.TemporaryDirectory() as root:
         available = [data for data in DATA if _prepare(data, Path(root), sizes)]

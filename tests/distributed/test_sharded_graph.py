@@ -163,7 +163,7 @@ ERRORS = {
     'route': "route: got 'blocks' for this mask on a sharded graph",
     'directed': 'edge_index: got edges whose weights differ between (',
     'softmax': 'mask: got Alternatives(heads=',
-    'softmax_T': 'mask: got Alternatives(heads=',
+    'softmax_T': 'mask: got HaloRows(heads=',
     'coefficients': 'return_attention_weights: got True on a sharded graph; accepted: False',
     'kmip': 'deterministic: got True on a sharded graph; accepted: its default',
     'nan': 'x: got features with [192, 192] numbers that are not finite',

@@ -99,7 +99,7 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
 }
 
 #: Options of :obj:`cfg.topomask` that are not groups of an attention.
-GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'progress', 'redraw_period', 'shard', 'svd', 'transforms')
+GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'prepare_bytes', 'progress', 'redraw_period', 'shard', 'svd', 'transforms')
 
 #: Arguments that the layer around the attention sets.
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
