@@ -309,7 +309,9 @@ class Graph:
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def rows_to_store(self, num_rows: Tensor) -> Tensor:
-        r"""Returns :func:`~pyg_topomask.graphs.stored_rows.rows_to_store` for each graph, :obj:`[num_graphs]`."""
+        r"""Returns a number of rows for each graph, from :obj:`num_rows` on, that is neither its number of nodes nor that of its
+        edges, :obj:`[num_graphs]`.
+        """
         return rows_to_store(num_rows, self.segments.sizes, self.edge_counts)
 
     def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:

@@ -10,7 +10,7 @@ class HostCopy:
     r"""Copies of tensors in the memory of the host. A CUDA device makes them while the host goes on, until it reads them."""
 
     def __init__(self, *tensors: Tensor) -> None:
-        self._copies = [tensor.detach().to('cpu', non_blocking=True) for tensor in tensors]
+        self._copies = [tensor.detach().to('cpu', non_blocking=tensor.is_cuda) for tensor in tensors]
         self._made = torch.cuda.Event() if any(tensor.is_cuda for tensor in tensors) else None
         if self._made is not None:
             self._made.record()
