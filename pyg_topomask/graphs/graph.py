@@ -309,8 +309,8 @@ class Graph:
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def rows_to_store(self, num_rows: Tensor) -> Tensor:
-        r"""Returns a number of rows for each graph, from :obj:`num_rows` on, that is neither its number of nodes nor that of its
-        edges, :obj:`[num_graphs]`.
+        r"""Returns the smallest numbers of rows, from :obj:`num_rows` on, that are neither the numbers of nodes nor those of
+        edges of the graphs, :obj:`[num_graphs]`.
         """
         return rows_to_store(num_rows, self.segments.sizes, self.edge_counts)
 
