@@ -410,8 +410,8 @@ ERRORS = [
     ),
     Error(
         'operators/base.py',
-        'return None if any(value is None for value in values) else values',
-        'return [value for value in values if value is not None] or None',
+        'return present if len(present) == len(values) else None',
+        'return present or None',
         'sums and products of masks',
         'masks/test_contract.py operators',
     ),

@@ -94,6 +94,7 @@ MASKS: dict[str, MaskCase] = {
     'toeplitz_periodic': case(masks.ToeplitzMask, shape_dims=1, periodic=True),
     'transposed': MaskCase(lambda num_nodes: masks.GRFMask(HEADS, asymmetric=True).T),
     'tree': case(masks.TreeMask, forest),
+    'tree_fixed': case(masks.TreeMask, forest, a=0.01, learnable=False),
     'tree_rings': case(masks.TreeMask, forest, kind='distance', method='rings'),
     'tree_fft': case(masks.TreeMask, forest, kind='distance', method='fft'),
 }

@@ -19,7 +19,8 @@ READ = {
 
 
 @pytest.mark.skipif(
-    not hasattr(backend_registration, '_setup_privateuseone_for_python_backend'), reason='torch before 2.10 has no such devices'
+    not hasattr(backend_registration, '_setup_privateuseone_for_python_backend'),
+    reason='this torch has no devices written in Python',
 )
 def test_results_on_a_device_without_reads_on_prepared_graphs() -> None:
     command = [sys.executable, '-W', 'ignore', 'pretended_run.py']

@@ -20,7 +20,6 @@ from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.graphs.stored_rows import rows_to_store
 from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
 from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
@@ -307,12 +306,6 @@ class Graph:
 
         edges = self.cached('ordered edges', lambda: ordered(self.edge_index, self.weight))
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
-
-    def rows_to_store(self, num_rows: Tensor) -> Tensor:
-        r"""Returns the smallest numbers of rows, from :obj:`num_rows` on, that are neither the numbers of nodes nor those of
-        edges of the graphs, :obj:`[num_graphs]`.
-        """
-        return rows_to_store(num_rows, self.segments.sizes, self.edge_counts)
 
     def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:
         r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared

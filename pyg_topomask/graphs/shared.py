@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.typing import Adj
 
+from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.utils.functorch import is_transforming
 
@@ -24,7 +25,8 @@ def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = N
     r"""Returns the graph of the arguments of a PyG layer. Layers that receive the same tensors share it, until one of the
     tensors is deleted or changed in place, or until :obj:`MAX_GRAPHS` other graphs have been used.
 
-    Tensors that are learned, traced, sparse, or created in inference mode give a new graph at every call.
+    Tensors that are learned, traced, sparse, or created in inference mode give a new graph at every call. Masks that are
+    resampled draw states of their own for every layer.
     """
     given = edge_index, edge_weight, batch
     if is_transforming() or torch.compiler.is_compiling() or not all(map(_is_watched, given)):
@@ -35,6 +37,7 @@ def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = N
         with torch.inference_mode(False):  # the graph may be trained on later
             edges, weight, of_nodes = (None if tensor is None else tensor.detach() for tensor in given)
             graph = Graph.from_tensors(edges, num_nodes, weight, of_nodes)
+            graph.forward_pass = ForwardPass(of_one_call=True)
     _GRAPHS[key] = received, graph
     for oldest in list(_GRAPHS)[:-MAX_GRAPHS]:
         _GRAPHS.pop(oldest, None)

@@ -17,6 +17,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.forest import Forest
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.graphs.stored_rows import rows_to_store
 from pyg_topomask.utils.functorch import kept, outside_transforms
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
@@ -87,7 +88,7 @@ class TreeState:
     def store(self, data: Data) -> None:
         r"""Stores the forest on the data of one graph, in a form that PyG batches and slices correctly."""
         graph, forest = Graph.from_data(data), self.forest
-        stored = int(graph.rows_to_store(torch.tensor([forest.num_nodes], device=graph.device)))
+        stored = rows_to_store(forest.num_nodes, graph.num_nodes, graph.num_edges)
         padding = (0, stored - forest.num_nodes)
         index = np.stack([forest.parent, forest.up, forest.down]) % max(graph.num_nodes, 1)
         data.forest_index = pad(torch.from_numpy(index).to(graph.device), padding)

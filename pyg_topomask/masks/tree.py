@@ -24,7 +24,7 @@ from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.tree_distance import METHODS, TreeDistance, choose_method, plan_distance, plan_units
 from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
 from pyg_topomask.operators.tree_mean import TreeMean
-from pyg_topomask.utils.checks import check_above_zero, check_choice, check_whole, is_number, per_head
+from pyg_topomask.utils.checks import assert_on_device, check_above_zero, check_choice, check_whole, is_number, per_head
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
 
 # The cost in multiplications of a node at each distance, without and with machine code, of a node of a histogram, of a node in
@@ -236,14 +236,14 @@ class TreeMask(LogarithmicMask):
         return Alternatives(product, None, blocks, **context)
 
     def _check_growth(self, state: TreeState, a: Tensor) -> None:
-        largest = float(unwrapped(a).max())
-        if largest <= 0:
+        largest = unwrapped(a).max()
+        if largest.device.type == 'cpu' and largest <= 0:
             return
         path = state.longest_path
         dtype = torch.promote_types(a.dtype, torch.float32)  # that of products
         limit = float(np.log(_ACCURACY / torch.finfo(dtype).eps)) / 2
-        if largest * path > limit:
-            given = f'{largest:.6g} for trees with paths of length {path:.6g}'
+        if not assert_on_device(largest * path <= limit, f'a: got numbers above {limit / max(path, 1e-30):.6g}'):
+            given = f'{float(largest):.6g} for trees with paths of length {path:.6g}'
             remedy = f'rounding errors of {dtype} would grow by exp(2 * a * length) and hide the result beyond that'
             raise ArgumentError('a', given, f'numbers up to {limit / path:.6g}, or below 0', remedy)
 

@@ -125,11 +125,11 @@ class ExplicitAttention(MessagePassing, ABC):
         return (out, tuple(seen)) if return_attention_weights else out
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
-        return (self.attend(q, k, v, as_graph(getattr(self, 'mask', None), *given), generator),)
+        return (self.attend(q, k, v, as_graph(*given), generator),)
 
     def _look(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
         r"""Returns the output of all heads, the pairs and the coefficients."""
-        graph = as_graph(getattr(self, 'mask', None), *given)
+        graph = as_graph(*given)
         if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)

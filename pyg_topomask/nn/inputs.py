@@ -102,7 +102,6 @@ def _fits(x: Tensor, dtype: torch.dtype) -> bool:
 
 
 def as_graph(
-    mask: Mask | None,
     x: Tensor,
     edge_index: Adj | None = None,
     edge_weight: Tensor | None = None,
@@ -113,9 +112,7 @@ def as_graph(
     each other argument agrees with it or is :obj:`None`. Else, layers that receive the same tensors share a graph.
     """
     if graph is None:
-        # Reentrant checkpointing repeats a call with other tensors. A mask that is resampled must then not depend on others.
-        make = Graph.from_tensors if mask is not None and mask.fresh else shared_graph
-        return make(edge_index, x.size(0), edge_weight, batch)
+        return shared_graph(edge_index, x.size(0), edge_weight, batch)
     graph = Graph.of(graph)
     accepted = 'graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
     if batch is not None and batch is not graph.batch and not _equal(batch, graph.segments.index):

@@ -134,7 +134,7 @@ class MaskedLinearAttention(torch.nn.Module):
         return x.view(-1, self.heads, self.out_channels // self.heads)
 
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
-        graph = as_graph(self.mask, x, *given)
+        graph = as_graph(x, *given)
         mask = self.mask(graph, generator)
         if isinstance(mask, Renumbered):  # permutes features once, rather than queries, keys and values
             return mask.outward(self._attend_under(mask.inner, mask.inward(x)))

@@ -105,4 +105,4 @@ def check_resampling(x: Tensor, channels: int, dtype: torch.dtype, graph: Graph)
     if not isinstance(graph, Graph):
         raise ArgumentError('graph', f'{type(graph).__name__}, which keeps no walks', 'Graph.from_data(data)')
     check_features(x, channels, dtype)
-    as_graph(None, x, graph=graph)
+    as_graph(x, graph=graph)

@@ -27,6 +27,7 @@ from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 __all__ = ['LowRank', 'MaskOperator']
 
 Operand = TypeVar('Operand', bound='Arithmetic')
+Value = TypeVar('Value')
 
 
 class Arithmetic:
@@ -443,10 +444,11 @@ class _Terms(MaskOperator):
     def is_low_rank(self) -> bool:
         return all(term.is_low_rank for term in self.terms)
 
-    def _of_each(self, name: str) -> list[Any] | None:
-        r"""Returns a property of all masks, or :obj:`None` if one of them has none."""
-        values = [getattr(term, name) for term in self.terms]
-        return None if any(value is None for value in values) else values
+
+def _all_or_none(values: Sequence[Value | None]) -> list[Value] | None:
+    r"""Returns the values, or :obj:`None` if one of them is missing."""
+    present = [value for value in values if value is not None]
+    return present if len(present) == len(values) else None
 
 
 @dataclass(eq=False, repr=False)
@@ -469,12 +471,12 @@ class Sum(_Terms):
 
     @property
     def entries(self) -> SparseEntries | None:
-        entries = self._of_each('entries')
+        entries = _all_or_none([term.entries for term in self.terms])
         return None if entries is None else sum_of_entries(entries, self.heads)
 
     @property
     def low_rank(self) -> LowRank | None:
-        given = self._of_each('low_rank')
+        given = _all_or_none([term.low_rank for term in self.terms])
         if given is None:
             return None
         left, right = (
@@ -515,12 +517,12 @@ class Heads(_Terms):
 
     @property
     def entries(self) -> SparseEntries | None:
-        entries = self._of_each('entries')
+        entries = _all_or_none([term.entries for term in self.terms])
         return None if entries is None else entries_of_heads(entries, self.widths)
 
     @property
     def low_rank(self) -> LowRank | None:
-        given = self._of_each('low_rank')
+        given = _all_or_none([term.low_rank for term in self.terms])
         if given is None:
             return None
         rank = max(each.left.size(-1) for each in given)

@@ -21,7 +21,7 @@ from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.scaling import capped_queries
-from pyg_topomask.utils.checks import check_probability
+from pyg_topomask.utils.checks import assert_on_device, check_probability
 from pyg_topomask.utils.functorch import unwrapped
 
 
@@ -94,9 +94,7 @@ def _check(mask: Tensor) -> None:
         return
     entries = unwrapped(mask)
     accepted = (entries >= 0) & (entries < math.inf)
-    if entries.device.type != 'cpu':  # without waiting for the device
-        torch._assert_async(accepted.all(), 'mask: got negative or infinite entries; accepted: finite ones from 0')
-    elif not bool(accepted.all()):
+    if not assert_on_device(accepted.all(), 'mask: got negative or infinite entries; accepted: finite ones from 0'):
         given = f'the entry {float(entries[~accepted][0])}, which has no finite logarithm'
         needed = 'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights'
         raise ArgumentError('mask', given, needed)

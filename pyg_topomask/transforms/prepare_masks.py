@@ -85,7 +85,7 @@ class PrepareMasks(GraphTransform):
             for name in names:
                 if name in data:
                     del data[name]
-        for members, graph in joint_graphs(graphs):
+        for members, graph in joint_graphs(graphs, lambda num_nodes: num_nodes**2 > self.max_bytes):
             for data, attributes in zip(members, self.attributes(graph), strict=True):
                 data.update(attributes)
         return graphs

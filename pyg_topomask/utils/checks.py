@@ -62,6 +62,16 @@ def checked_seed(**given: object) -> int:
     return int(seed)  # type: ignore[call-overload, no-any-return]
 
 
+def assert_on_device(accepted: Tensor, message: str) -> bool:
+    r"""Returns whether a condition holds, if its tensor is on the CPU. Another device would have to be waited for: the result
+    is :obj:`True`, and an assertion with the message follows if the condition fails there.
+    """
+    if accepted.device.type == 'cpu':
+        return bool(accepted)
+    torch._assert_async(accepted, message)
+    return True
+
+
 def check_generator(generator: object) -> None:
     r"""Raises an error unless a value is a generator of random numbers, or :obj:`None`."""
     if generator is not None and not isinstance(generator, torch.Generator):

@@ -6,9 +6,10 @@ import torch
 
 
 def seed_torch(seed: int) -> None:
-    r"""Seeds torch's global generators as :func:`torch.manual_seed` does. Without a GPU, it is fast enough for every graph:
-    :func:`torch.manual_seed` formats the Python stack until an accelerator starts.
+    r"""Seeds torch's global generators as :func:`torch.manual_seed` does. Without an accelerator, it is fast enough for every
+    graph: :func:`torch.manual_seed` formats the Python stack until one starts.
     """
-    torch.default_generator.manual_seed(seed)
-    if torch.cuda.is_available():
-        torch.cuda.manual_seed_all(seed)
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)

@@ -13,7 +13,7 @@ from torch_geometric.data.storage import BaseStorage
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import NORMALIZATIONS, Graph
-from pyg_topomask.graphs.stored_rows import used_rows
+from pyg_topomask.graphs.stored_rows import rows_to_store, used_rows
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 
@@ -52,7 +52,7 @@ def store_walks(
 def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features: WalkFeatures, settings: WalkSettings) -> None:
     ptr = graph.segments.ptr.to(features.start.dtype)
     used = torch.searchsorted(features.start, ptr).diff()  # visits are in the order of their start nodes
-    stored = graph.rows_to_store(used)
+    stored = rows_to_store(used, graph.segments.sizes, graph.edge_counts)
     padding, rows = stored - used, stored.tolist()
 
     def padded(visits: Tensor) -> Tensor:

@@ -250,3 +250,14 @@ def test_a_batch_keeps_up_with_replaced_numbers() -> None:
     batch[pairs] = torch.zeros_like(batch[pairs])
     assert not mask(Graph.shared(batch)).to_dense().any()
     assert before.any()
+
+
+def test_graphs_above_the_cap_are_not_prepared_beside_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = []
+    prepare = HopMask.prepare
+    monkeypatch.setattr(
+        HopMask, 'prepare', lambda mask, graph, *rest: prepared.append(graph.num_nodes) or prepare(mask, graph, *rest)
+    )
+    small, large = (Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=size) for size in (3, 40))
+    PrepareMasks(HopMask(), max_bytes=100)([small, large, small])
+    assert prepared == [6]

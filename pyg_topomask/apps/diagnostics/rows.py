@@ -83,7 +83,7 @@ def attention_rows(
     if not isinstance(layer, MaskedLinearAttention):
         raise ArgumentError('layer', type(layer).__name__, 'linear attention under a mask, such as HopAttention')
     check_features(x, layer.lin_q.in_channels, layer.lin_q.weight.dtype)
-    graph = as_graph(layer.mask, x, edge_index, edge_weight, batch, graph)
+    graph = as_graph(x, edge_index, edge_weight, batch, graph)
     rows = node_indices(nodes, graph)
     q, k = layer.feature_map(layer.by_head(layer.lin_q(x)), layer.by_head(layer.lin_k(x)), graph.segments)
     q, k, *_ = balanced(q, k, torch.ones_like(q[..., :1]), graph.segments.maximum)

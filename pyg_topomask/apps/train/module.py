@@ -127,7 +127,7 @@ class RunModule(GraphGymModule):
 
     def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss, count = self._step(batch, 'train')
-        losses, counts = total(torch.stack([loss.detach(), loss.new_full((), count)]))
+        losses, counts = total(torch.stack([loss.detach().float(), torch.tensor(float(count), device=loss.device)]))
         self._loss = HostCopy(losses)  # of all processes, so that they stop together
         # As in GraphGPS, gradients of accumulated batches add up. Lightning averages them.
         loss = loss * int(cfg.optim.batch_accumulation)

@@ -158,9 +158,7 @@ class GKAT(torch.nn.Module):
         :obj:`graph` are used.
         """
         check_features(x, self.in_channels, next(self.parameters()).dtype)
-        graph = compiled_if_prepared(as_graph, graph)(
-            getattr(self.layers[0], 'mask', None), x, edge_index, edge_weight, batch, graph
-        )
+        graph = compiled_if_prepared(as_graph, graph)(x, edge_index, edge_weight, batch, graph)
         x = self._first(x)
         for layer in self.layers:
             x = layer(F.dropout(x, self.dropout, self.training), graph=graph, generator=generator)

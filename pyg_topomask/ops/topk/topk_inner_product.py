@@ -18,7 +18,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.ops.scaling import power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
-from pyg_topomask.utils.checks import INTEGERS, check_choice, check_whole, described
+from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_choice, check_whole, described
 from pyg_topomask.utils.functorch import transformable, unwrapped
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
@@ -247,7 +247,5 @@ def _check_finite(**values: Tensor) -> None:
     for name, value in values.items():
         limit = torch.finfo(value.dtype).max / value.size(2)
         largest = unwrapped(value).abs().amax()  # NaN where a number is
-        if value.device.type != 'cpu':  # without waiting for the device
-            torch._assert_async(largest <= limit, f'{name}: got NaN or numbers above {limit:.1e} in absolute value')
-        elif not bool(largest <= limit):
+        if not assert_on_device(largest <= limit, f'{name}: got NaN or numbers above {limit:.1e} in absolute value'):
             raise ArgumentError(name, float(largest), f'finite numbers of at most {limit:.1e} in absolute value, no NaN')
