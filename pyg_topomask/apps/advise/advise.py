@@ -3,6 +3,7 @@ r"""The command that says whether a mask helps on a data set."""
 from __future__ import annotations
 
 import json
+import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -17,7 +18,7 @@ from pyg_topomask.apps.advise.own_data import own_config
 from pyg_topomask.apps.advise.profile import GraphProfile, profile
 from pyg_topomask.apps.advise.report import draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
-from pyg_topomask.apps.advise.verdict import best_model, decide
+from pyg_topomask.apps.advise.verdict import best_model, decide, tested
 from pyg_topomask.apps.runs.folder import check_writable
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure
 from pyg_topomask.apps.train.option_checks import check_options
@@ -110,7 +111,7 @@ def advise(
         'verdict': asdict(verdict),
         'winner': winner,
         'yaml': _yaml(cfg_file, [*options, *next(model.options for model in models if model.name == winner)]),
-        'notes': _notes(trials, seeds, len(results)),
+        'notes': _notes(trials, seeds, len(results), found.majority),
     }
     _write(report, folder)
     return report
@@ -168,17 +169,15 @@ def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str
     if found.equal_labels is not None and found.by_chance is not None:
         data += f' Edges join equal labels in {found.equal_labels:.0%} of cases, by chance in {found.by_chance:.0%}.'
     layers = min(int(cfg.gt.layers), len(found.within) - 1)
-    share = min(1.0, found.within[layers] * max(1.0, found.components) / max(1, found.nodes))
-    reach = (
-        f'{layers} layers of message passing see {found.within[layers]:,.0f} nodes from a node, {share:.0%} of its component'
-    )
-    reach += f'. The largest distance seen is {found.farthest}.'
+    share = found.within[layers] / found.reaching
+    seen = f'{layers} layers of message passing see {found.within[layers]:,.0f} nodes from a node'
+    reach = f'{seen}, {share:.0%} of those within reach. The largest distance seen is {found.farthest}.'
     reach += ' A mask seldom helps where message passing sees most of a graph.' if share > 0.8 else ''
     fitting = f'Masks that fit: {"; ".join(masks)}.'
     return [data, reach, fitting + (f' Left out: {"; ".join(left_out)}.' if left_out else '')]
 
 
-def _notes(trials: Trials, seeds: int, count: int) -> list[str]:
+def _notes(trials: Trials, seeds: int, count: int, majority: float | None) -> list[str]:
     notes = [
         f'The {count} models have the same seeds, epochs and data. The first seed trained all. The best two without a mask and '
         'the best three with one, by validation, went on.',
@@ -190,6 +189,9 @@ def _notes(trials: Trials, seeds: int, count: int) -> list[str]:
         notes.append(
             f'With {seeds} seeds, {share} % of equal models differ by two standard errors. For more: --resume --seeds 10.'
         )
+    best = max(statistics.mean(tested(run, trials.metric) for run in runs.values()) for runs in trials.results.values())
+    if trials.metric == 'accuracy' and majority is not None and best <= majority:
+        notes.append(f'No model is better than the most frequent class ({majority:.0%}): train longer, or add features.')
     notes += [f'{name} failed: {failure}' for name, failure in trials.failures.items()]
     return notes
 
@@ -211,6 +213,7 @@ def _yaml(cfg_file: str | Path, options: Sequence[str]) -> str:
 
 def _write(report: dict[str, Any], folder: Path) -> None:
     print(f'{markdown_table(table(report))}\n\n{report["verdict"]["sentence"]}\n')
+    print('\n'.join(report['notes'][1:]) + '\n')
     try:
         save_figure(folder / 'advise.png', draw(report))
     except ImportError as error:

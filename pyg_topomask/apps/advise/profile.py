@@ -34,8 +34,8 @@ class GraphProfile:
         weighted (bool): Whether the edges have weights that differ.
         forest (bool): Whether no graph has a cycle.
         grid (bool): Whether the graphs have positions on a grid, see :class:`~pyg_topomask.transforms.AddGridShape`.
-        components (float): The mean number of connected components of a graph.
         within (tuple): The mean number of nodes from which at most :obj:`k` edges lead to a node, for :obj:`k` from 0 to 16.
+        reaching (float): The mean number of nodes from which any number of edges leads to a node.
         farthest (int): The largest distance that was seen.
         equal_labels (float, optional): The share of edges between nodes of equal class. :obj:`None` without classes of nodes.
         by_chance (float, optional): This share between random nodes.
@@ -50,8 +50,8 @@ class GraphProfile:
     weighted: bool
     forest: bool
     grid: bool
-    components: float
     within: tuple[float, ...]
+    reaching: float
     farthest: int
     equal_labels: float | None = None
     by_chance: float | None = None
@@ -86,8 +86,8 @@ def profile(graphs: Sequence[Data], classes: bool) -> GraphProfile:
         weighted=any(found.weighted for found in seen),
         forest=all(found.forest for found in seen),
         grid=all('grid_shape' in graph for graph in sample),
-        components=float(np.mean([found.components for found in seen])),
         within=tuple(np.mean([found.within for found in seen], axis=0).tolist()),
+        reaching=float(np.mean([found.reaching for found in seen])),
         farthest=max(found.farthest for found in seen),
         equal_labels=sum(_equal(graph) for graph in sample) / max(1, edges) if per_node else None,
         by_chance=float(shares.square().sum()) if shares is not None and per_node else None,
@@ -101,8 +101,8 @@ class _Measured:
     one_way: int
     weighted: bool
     forest: bool
-    components: int
     within: NDArray[np.float64]
+    reaching: float
     farthest: int
 
 
@@ -125,8 +125,8 @@ def _measure(data: Data, starts: int) -> _Measured:
         one_way=one_way,
         weighted=weight is not None and weight.numel() > 0 and bool(weight.min() < weight.max()),
         forest=(matrix + matrix.T).nnz == 2 * (size - components),
-        components=components,
         within=np.array([(finite <= hops).sum() / len(start) for hops in range(HOPS + 1)]),
+        reaching=finite.size / len(start),
         farthest=int(finite.max()),
     )
 

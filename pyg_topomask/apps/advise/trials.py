@@ -95,6 +95,12 @@ class Trials:
                 self.failures[model.name] = ' '.join(str(error).split())
                 print(f'{label}: {self.failures[model.name]}', file=sys.stderr)
                 continue
+            for split in ('val', 'test'):
+                if result.get(f'{split}_{self.metric}', 0.0) is None:
+                    given = f'a {split} split in which {self.metric} is not defined'
+                    raise ArgumentError(
+                        'data', given, 'splits with labels of each kind', 'give more data, or another metric_best'
+                    )
             self.results.setdefault(model.name, {})[seed] = result
             value = f'{result[f"val_{self.metric}"]:.4f}, test {tested(result, self.metric):.4f}'
             print(f'{label}: validation {self.metric} {value}', file=sys.stderr)

@@ -11,7 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 from torch_geometric.utils import to_undirected
@@ -24,7 +24,7 @@ _ENDS = (('source', 'target'), ('src', 'dst'), ('from', 'to'))
 #: Names of the column with labels, if none is given.
 LABELS = ('label', 'y', 'class')
 #: What a file of torch may hold beside tensors.
-_SAFE = (Data, Batch, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage)
+_SAFE = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage)
 
 
 @dataclass
@@ -85,7 +85,7 @@ def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: boo
         held = re.search(r'GLOBAL (\S+)', str(error))
         given = f'{path}, which holds {held[1]}' if held else f'{path}, which is no file of torch ({type(error).__name__})'
         raise ArgumentError('data', given, 'files of torch.save(data) or torch.save([data, ...]), with objects Data') from error
-    graphs = stored.to_data_list() if isinstance(stored, Batch) else stored if isinstance(stored, list) else [stored]
+    graphs = stored if isinstance(stored, list) else [stored]
     for index, graph in enumerate(graphs):
         if not isinstance(graph, Data):
             raise ArgumentError('data', f'{type(graph).__name__} in {path}, entry {index}', 'objects Data of PyG')
@@ -138,7 +138,7 @@ def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool)
         known = table.columns.pop('id' if 'id' in table.columns else next(iter(table.columns)))
     number = {name: index for index, name in enumerate(known)}
     if len(number) < len(known):
-        row = next(row for row, name in enumerate(known) if number[name] != row)
+        row = next(row for row, name in enumerate(known) if name in known[:row])
         raise ArgumentError('nodes', f'{known[row]!r} in {table.places[row]} again', 'each node once')
     for place, pair in zip(links.places, names, strict=True):
         for name in pair:
