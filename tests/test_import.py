@@ -70,6 +70,7 @@ ON_TOP = [
     'apps.catalog',
     'apps.launch',
     'apps.inspect',
+    'apps.advise',
     '__main__',
 ]
 ORDER = {name: level for level, name in enumerate([*CORE, *ON_TOP])}
@@ -214,6 +215,7 @@ API = {
         'CIFAR10Pixels',
         'ClothRollouts',
         'DigitsGrid',
+        'GraphFile',
         'InducedCycles',
         'MNISTPixels',
         'MajorityTrees',
@@ -237,6 +239,7 @@ API = {
         'read_interactions',
         'split_per_user',
     ],
+    'pyg_topomask.apps.advise': ['advise'],
     'pyg_topomask.apps.train': ['load_model', 'train'],
     'pyg_topomask.graphgym': ['register_mask'],
     'pyg_topomask.testing': ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant'],
