@@ -105,7 +105,8 @@ def test_all_kinds_of_examples_are_found() -> None:
     assert len(blocks(README, 'python')) == len(blocks(README, 'yaml')) == 1
     assert len(blocks(ROOT / 'docs' / 'layers.md', 'python')) >= 2
     assert len(blocks(RECOMMENDATION, 'yaml')) == 1
-    assert {words[0] for words in commands(README)} == {'train', 'compare'}
+    assert {words[0] for words in commands(README)} == {'advise', 'train'}
+    assert {words[0] for words in commands(ROOT / 'docs' / 'advise.md')} == {'advise'}
     assert {words[0] for words in commands(TRAINING)} == {'train', 'compare', 'inspect', 'list'}
     assert {words[0] for words in commands(RECOMMENDATION)} == {'train', 'recommend'}
     assert {words[0] for words in commands(GRAPHGPS)} == {'graphgps'}
@@ -152,7 +153,7 @@ def test_commands_name_options_and_files_that_exist(document: Path, checkout: Pa
         arguments, rest = _parser().parse_known_args(words)
         assert not any(word.startswith('--') for word in rest), words
         options = [*getattr(arguments, 'options', []), *rest]
-        if 'cfg' in arguments:
+        if getattr(arguments, 'cfg', None) is not None:
             load: Callable[..., Any] = load_recommendation if is_recommendation(arguments.cfg) else load_config
             load(arguments.cfg, options)
         else:
