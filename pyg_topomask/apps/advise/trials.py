@@ -2,6 +2,7 @@ r"""Trainings of models with the same seeds and epochs, in which losers get one 
 
 from __future__ import annotations
 
+import gc
 import json
 import sys
 from collections.abc import Iterator, Sequence
@@ -84,6 +85,7 @@ class Trials:
             cfg.seed = seed
             run = self.folder / model.folder / str(seed)
             label = f'[{self._count}/{self._total}] {model.name}, seed {seed}'
+            gc.collect()  # trainers and their models refer to each other
             try:
                 result = self._finished(run)
                 if result is None:
