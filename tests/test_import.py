@@ -216,6 +216,7 @@ API = {
         'ClothRollouts',
         'DigitsGrid',
         'GraphFile',
+        'GraphProperties',
         'InducedCycles',
         'MNISTPixels',
         'MajorityTrees',

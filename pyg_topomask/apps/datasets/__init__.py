@@ -16,6 +16,7 @@ from torch_geometric.data import InMemoryDataset
 
 from pyg_topomask.apps.datasets.digits import DigitsGrid
 from pyg_topomask.apps.datasets.graph_file import GraphFile
+from pyg_topomask.apps.datasets.graph_properties import GraphProperties
 from pyg_topomask.apps.datasets.induced_cycles import InducedCycles
 from pyg_topomask.apps.datasets.majority_trees import MajorityTrees
 from pyg_topomask.apps.datasets.meshes import MeshNormals
@@ -32,6 +33,7 @@ __all__ = [
     'ClothRollouts',
     'DigitsGrid',
     'GraphFile',
+    'GraphProperties',
     'InducedCycles',
     'MNISTPixels',
     'MajorityTrees',
@@ -53,6 +55,7 @@ DATASETS: dict[str, type[InMemoryDataset]] = {
     'table-scans': SceneBlocks,
     'peptides-func': PeptidesFunctional,
     'motifs': MotifGraphs,
+    'graph-properties': GraphProperties,
     'induced-cycles': InducedCycles,
     'majority-trees': MajorityTrees,
     'road-eccentricity': RoadEccentricity,
