@@ -148,8 +148,9 @@ def _table(rows: Any, kind: str) -> Table:
 
 def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
     links = _read_table(path)
+    first, second = list(links.columns)[:2]
     pairs = [(_named(links.columns, one), _named(links.columns, other)) for one, other in _ENDS]
-    source, target = next((pair for pair in pairs if None not in pair), tuple(links.columns)[:2])
+    source, target = next(((one, other) for one, other in pairs if one and other), (first, second))
     names = list(zip(*(map(_id, links.columns.pop(end)) for end in (source, target)), strict=True))
     if nodes is None:
         table, known = Table(), list(dict.fromkeys(name for pair in names for name in pair))

@@ -59,7 +59,8 @@ def test_tables_become_one_graph_in_both_directions() -> None:
     assert masks.sum(0).tolist() == [1] * 10
     assert masks.sum(1).tolist() == [6, 2, 2]
     one_way = read('edges.csv', nodes='nodes.csv', label='kind', directed=True)[0]
-    assert one_way.edge_index.tolist() == [[a, b, c, d], [b, c, d, d]]
+    assert one_way.edge_index.tolist() == [[d, a, b, c], [d, b, c, d]]
+    assert one_way.edge_weight.tolist() == [3, 0.5, 2, 1]
 
 
 def test_nodes_without_a_label_are_in_no_split() -> None:
