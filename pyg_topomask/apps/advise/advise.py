@@ -19,7 +19,7 @@ from pyg_topomask.apps.advise.profile import GraphProfile, profile
 from pyg_topomask.apps.advise.report import draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
 from pyg_topomask.apps.advise.verdict import best_model, decide, tested
-from pyg_topomask.apps.runs.folder import check_writable
+from pyg_topomask.apps.runs.folder import check_writable, locked
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure
 from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.errors import ArgumentError
@@ -84,6 +84,7 @@ def advise(
     if cfg.model.type != 'TopoGPSModel':
         raise ArgumentError('model.type', repr(cfg.model.type), 'TopoGPSModel and GPSModel, whose attention a word selects')
     check_options()
+    check_whole(0, 2**32 - seeds, seed=cfg.seed)  # the seeds that follow fit, too
     graphs = _graphs()
     found = profile(graphs, cfg.dataset.task_type == 'classification')
     models, left_out = candidates(found)
@@ -94,10 +95,12 @@ def advise(
     print(f'{title}\n\n' + '\n'.join(sentences) + '\n', flush=True)
 
     trials = Trials(cfg_file, options, models, seeds, folder, resume)
-    results = trials.run()
+    with locked(folder):
+        results = trials.run()
     masked, without = trials.of(True), trials.of(False)
-    if not masked:
-        raise ValueError(f'no model with a mask could be trained: {"; ".join(trials.failures.values())}')
+    if not masked or not without:
+        kind = 'without' if masked else 'with'
+        raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(trials.failures.values())}')
     verdict = decide(masked, without, trials.metric, trials.maximize)
     winner = best_model({**masked, **without}, trials.metric, trials.maximize)
     report = {

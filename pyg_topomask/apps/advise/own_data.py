@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.apps.datasets import GraphFile
+from pyg_topomask.utils.files import digest_of_files
 
 #: The channels of the network.
 WIDTH = 64
@@ -21,6 +22,7 @@ def own_config(data: str | Path, nodes: str | Path | None, label: str | None, di
     arguments |= {} if nodes is None else {'nodes': str(Path(nodes).resolve())}
     arguments |= ({} if label is None else {'label': label}) | ({'directed': True} if directed else {})
     dataset = GraphFile(str(folder), **arguments)
+    arguments['digest'] = digest_of_files(*map(Path, dataset.raw_paths))  # a changed file is another configuration
     graph, one_graph = dataset[0], len(dataset) == 1
     classes = not graph.y.is_floating_point()
     per_node = graph.y.size(0) == graph.num_nodes
@@ -30,7 +32,7 @@ def own_config(data: str | Path, nodes: str | Path | None, label: str | None, di
     metric = {'classification': 'accuracy', 'classification_multilabel': 'average_precision', 'regression': 'mae'}[task]
     loss = 'mse' if task == 'regression' else 'cross_entropy'
     epochs = 100 if one_graph else 40
-    edge_features = graph.get('edge_attr') is not None and graph.edge_attr.dim() == 2
+    edge_features = 'edge_attr' in graph
     return {
         'metric_best': metric,
         **({'custom_metrics': [metric]} if several else {}),

@@ -74,9 +74,11 @@ def profile(graphs: Sequence[Data], classes: bool) -> GraphProfile:
     edges = sum(graph.num_edges for graph in sample)
     between = sum(found.edges for found in seen)
     labels = [graph.y for graph in sample if isinstance(graph.get('y'), Tensor)]
-    counts = torch.cat([y.flatten() for y in labels]).unique(return_counts=True)[1].double() if classes and labels else None
+    known = [graph.y[_labeled(graph)] if 'train_mask' in graph else graph.y for graph in sample if classes and labels]
+    counts = torch.cat([y.flatten() for y in known]).unique(return_counts=True)[1].double() if classes and labels else None
     shares = None if counts is None else counts / counts.sum()
     per_node = shares is not None and all(y.numel() == size for y, size in zip(labels, nodes, strict=True))
+    equal = [_equal(graph) for graph in sample] if per_node else []
     return GraphProfile(
         graphs=len(graphs),
         nodes=int(np.median(sizes)),
@@ -89,7 +91,7 @@ def profile(graphs: Sequence[Data], classes: bool) -> GraphProfile:
         within=tuple(np.mean([found.within for found in seen], axis=0).tolist()),
         reaching=float(np.mean([found.reaching for found in seen])),
         farthest=max(found.farthest for found in seen),
-        equal_labels=sum(_equal(graph) for graph in sample) / max(1, edges) if per_node else None,
+        equal_labels=sum(int(ends.sum()) for ends in equal) / max(1, sum(map(len, equal))) if per_node else None,
         by_chance=float(shares.square().sum()) if shares is not None and per_node else None,
         majority=None if shares is None else float(shares.max()),
     )
@@ -131,5 +133,13 @@ def _measure(data: Data, starts: int) -> _Measured:
     )
 
 
-def _equal(graph: Data) -> int:
-    return int((graph.y[graph.edge_index[0]] == graph.y[graph.edge_index[1]]).sum())
+def _labeled(graph: Data) -> Tensor:
+    r"""Returns the nodes of any split, or else all: others may have no label."""
+    masks = [graph[name] for name in ('train_mask', 'val_mask', 'test_mask') if name in graph]
+    return torch.stack(masks).any(0) if masks else torch.ones(graph.num_nodes or 0, dtype=torch.bool)
+
+
+def _equal(graph: Data) -> Tensor:
+    r"""Returns whether the ends of each edge between nodes with labels have equal labels."""
+    row, col = graph.edge_index[:, _labeled(graph)[graph.edge_index].all(0)]
+    return graph.y[row] == graph.y[col]

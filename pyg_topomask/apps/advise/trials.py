@@ -86,8 +86,8 @@ class Trials:
             run = self.folder / model.folder / str(seed)
             label = f'[{self._count}/{self._total}] {model.name}, seed {seed}'
             gc.collect()  # trainers and their models refer to each other
+            result = self._earlier(run)
             try:
-                result = self._finished(run)
                 if result is None:
                     train_seed(run, self.resume, label)
                     result = json.loads((run / RESULT).read_text())
@@ -107,12 +107,16 @@ class Trials:
             value = f'{result[f"val_{self.metric}"]:.4f}, test {tested(result, self.metric):.4f}'
             print(f'{label}: validation {self.metric} {value}', file=sys.stderr)
 
-    def _finished(self, run: Path) -> dict[str, Any] | None:
-        r"""Returns the result of a training that an earlier call has finished, if it had the same configuration."""
+    def _earlier(self, run: Path) -> dict[str, Any] | None:
+        r"""Returns the result of a training that an earlier call has finished. Raises an error if an earlier call had other
+        options or data, also fewer epochs: models that went on would have been trained in another way than new ones.
+        """
+        config = run / 'config.yaml'
+        if config.exists() and (changed := differences(config.read_text(encoding='utf-8'), cfg.dump(), FREE_OPTIONS)):
+            given = f'{self.folder}, where an earlier call has trained otherwise: {"; ".join(changed.values())}'
+            raise ArgumentError('out', given, 'folders without one', 'give another --out, or remove that folder')
         if not self.resume or not (run / RESULT).exists():
             return None
-        if differences((run / 'config.yaml').read_text(encoding='utf-8'), cfg.dump(), FREE_OPTIONS):
-            return None  # which training refuses, by name
         result: dict[str, Any] = json.loads((run / RESULT).read_text())
         return result
 

@@ -90,5 +90,7 @@ def _say(
             f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over {against}. If that is the gain, '
             f'{more} more seed{"s" * (more > 1)} would decide.'
         )
+    if gain == error == 0:
+        return 'none', f'No gain seen: {one} and {other} have the same {metric} in all {count} seeds.'
     bound = max(0.0, gain) + 2 * error
     return 'none', f'No gain seen: {one} and {other} are not distinguishable. A gain above {bound:.2g} would have shown.'

@@ -15,8 +15,9 @@ from torch_geometric.utils import degree
 from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
 from pyg_topomask.apps.datasets.graph_files import read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.digests import digest_of
+from pyg_topomask.utils.files import digest_of_files
 
 SHARES = (0.6, 0.2, 0.2)
 MASKS = tuple(f'{split}_mask' for split in SPLITS)
@@ -47,6 +48,7 @@ class GraphFile(FileDataset):
             otherwise :obj:`label`, :obj:`y` or :obj:`class`)
         directed (bool, optional): Whether edges of a table lead one way. PyG's objects and GraphML say it themselves.
             (default: :obj:`False`)
+        digest (str, optional): The digest of the files, to notice that they have changed. (default: :obj:`None`)
 
     Raises:
         ValueError: If the file is broken, at the place that the message names, if labels are missing, infinite or all equal, or
@@ -61,6 +63,7 @@ class GraphFile(FileDataset):
         nodes: str | None = None,
         label: str | None = None,
         directed: bool = False,
+        digest: str | None = None,
         transform: Transform | None = None,
         pre_transform: Transform | None = None,
     ) -> None:
@@ -68,6 +71,9 @@ class GraphFile(FileDataset):
         for name, file in (('path', path), ('nodes', nodes)):
             if file is not None and not Path(file).is_file():
                 raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
+        if digest not in (None, digest_of_files(*map(Path, files))):
+            given = f'{digest}, but {" or ".join(map(str, files))} has changed'
+            raise ArgumentError('digest', given, 'the digest of these files', 'to use them as they are, remove this argument')
         self.path, self.nodes, self.label, self.directed = Path(path), nodes, label, directed
         self.raw_file_names = [str(Path(file).resolve()) for file in files]
         self.stem = f'{self.path.stem}_{digest_of([label, directed]).hex()[:8]}'
@@ -79,26 +85,27 @@ class GraphFile(FileDataset):
             raise ArgumentError('data', f'{self.path} without graphs', 'one graph or more')
         source = str(self.path)
         for index, graph in enumerate(graphs):
-            if graph.edge_index is None or graph.edge_index.numel() == 0:
-                remedy = 'for points, connect neighbors first, with KNNGraph' if 'pos' in graph else ''
-                raise ArgumentError('data', f'{source}, graph {index} without edges', 'graphs with edges', remedy)
+            _check_graph(graph, graphs[0], f'{source}, graph {index}')
+        if all(graph.num_edges == 0 for graph in graphs):
+            remedy = 'for points, connect neighbors first, with KNNGraph' if 'pos' in graphs[0] else ''
+            raise ArgumentError('data', f'{source} without edges', 'graphs with edges', remedy)
         parts = [_rows(graph['y']) for graph in graphs]
         sizes = [graph.num_nodes or 0 for graph in graphs]
         per_graph = len(graphs) > 1 and all(len(part) == 1 for part in parts)
         if not per_graph and [len(part) for part in parts] != sizes:
             given = f'{sum(map(len, parts))} labels for {len(graphs)} graphs of {sum(sizes)} nodes'
-            raise ArgumentError('label', given, 'one label for each graph, or one for each node')
+            raise ArgumentError('label', given, 'one label for each graph of two or more, or one for each node')
         labels, missing = _checked_labels(parts, source)
         for graph, part in zip(graphs, labels.split([1] * len(graphs) if per_graph else sizes), strict=True):
             graph['y'] = part
-            graph.x = _degrees(graph) if graph.x is None else graph.x.view(graph.num_nodes, -1).float()
+            graph.x = _degrees(graph) if graph.x is None else graph.x
         if len(graphs) == 1:
             _set_masks(graphs[0], missing, source)
             return [graphs[0]], {}
         if bool(missing.any()):
             raise ArgumentError('label', f'{int(missing.sum())} missing labels in {source}', 'a label for each graph or node')
         strata = labels if per_graph and labels.dim() == 1 else torch.zeros(len(graphs))
-        return graphs, stratified(strata, SHARES)
+        return graphs, _split(strata, source)
 
 
 def _rows(y: Any) -> Tensor | list[Any]:
@@ -125,6 +132,10 @@ def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str) -> tuple[T
     if len(classes) < 2:
         shown = classes.tolist()[0] if len(classes) else 'none'
         raise ArgumentError('label', f'{shown} as the only label in {source}', 'labels with two values or more')
+    if given.ndim == 1 and given.dtype.kind == 'i' and len(classes) > 2 and classes[0] == -1:
+        warn(f'{source}: the label -1 is a class; leave missing labels of a table empty, or leave such nodes out of the masks')
+    if given.ndim == 1 and given.dtype.kind == 'f' and len(classes) <= 20 and bool((classes == classes.round()).all()):
+        warn(f'{source}: the labels {classes[0]}, {classes[1]} ... are numbers to predict; write classes as whole numbers')
     if given.dtype.kind != 'f' and given.ndim == 1:
         labels = torch.zeros(len(missing), dtype=torch.long)
         labels[~missing] = torch.from_numpy(index.reshape(-1))
@@ -154,17 +165,61 @@ def _set_masks(graph: Data, missing: Tensor, source: str) -> None:
     if not given:
         labeled = (~missing).nonzero().squeeze(1)
         y = graph.y[labeled]
-        for split, index in stratified(y if y.dim() == 1 else torch.zeros(len(y)), SHARES).items():
+        for split, index in _split(y if y.dim() == 1 else torch.zeros(len(y)), source).items():
             graph[f'{split}_mask'] = torch.zeros(graph.num_nodes or 0, dtype=torch.bool).index_fill(0, labeled[index], True)
     for name in MASKS:
         mask = graph[name]
         if mask.dim() != 1 or mask.dtype != torch.bool:
-            remedy = f'for several splits, choose one: data.{name}[:, 0]'
+            remedy = f'for several splits, choose one: data.{name}[:, 0]' if mask.dim() == 2 else f'data.{name}.bool()'
             raise ArgumentError(name, f'{mask.dtype} of shape {list(mask.shape)}', f'booleans [{graph.num_nodes}]', remedy)
         if not bool(mask.any()):
-            raise ArgumentError(name, f'no node in {source}', 'masks that select at least one, or fewer classes')
+            raise ArgumentError(name, f'no node in {source}', 'masks that select at least one')
         if bool((mask & missing).any()):
             raise ArgumentError(name, f'{int((mask & missing).sum())} nodes without a label', 'nodes with labels')
+    if bool((torch.stack([graph[name] for name in MASKS]).sum(0) > 1).any()):
+        raise ArgumentError(', '.join(MASKS), f'masks that share nodes in {source}', 'each node in one mask')
+
+
+def _split(strata: Tensor, source: str) -> dict[str, Tensor]:
+    splits = stratified(strata, SHARES)
+    for name, index in splits.items():
+        if index.numel() == 0:
+            given = f'{len(strata)} labels with {len(strata.unique())} classes in {source}, which leave no {name} split'
+            raise ArgumentError('label', given, 'some five labels of each class or more', 'or fewer classes')
+    return splits
+
+
+def _check_graph(graph: Data, first: Data, source: str) -> None:
+    r"""Checks a graph, and turns its features and weights into floating point numbers."""
+    try:
+        graph.validate()
+    except ValueError as error:
+        raise ArgumentError('data', f'{source}: {error}', 'edge_index with nodes from 0 to num_nodes - 1') from error
+    if not graph.num_nodes:
+        raise ArgumentError('data', f'{source} without nodes', 'graphs with nodes')
+    graph.edge_index = torch.empty(2, 0, dtype=torch.long) if graph.edge_index is None else graph.edge_index.long()
+    if 'edge_weight' not in graph and isinstance(graph.get('weight'), Tensor):
+        graph['edge_weight'] = graph['weight']  # as from_networkx names it
+    if differing := (set(graph.to_dict()) ^ set(first.to_dict())) - {'num_nodes'}:
+        raise ArgumentError('data', f'{source}, which differs from graph 0 in {", ".join(sorted(differing))}', 'the same keys')
+    for name, count in (('x', graph.num_nodes), ('edge_attr', graph.num_edges), ('edge_weight', graph.num_edges)):
+        if graph.get(name) is None:
+            continue
+        value = graph[name].to_dense().float()
+        if value.size(0) != count:
+            raise ArgumentError(name, f'{value.size(0)} rows in {source}', f'{count} rows')
+        if not bool(value.isfinite().all()):
+            raise ArgumentError(name, f'NaN or infinity in {source}', 'finite numbers', 'fill what is missing')
+        graph[name] = (
+            value.flatten() if name == 'edge_weight' else value.view(count, 1) if value.dim() == 1 else value.flatten(1)
+        )
+        if graph[name].shape[1:] != first[name].shape[1:]:
+            given = f'{graph[name].size(1)} columns in {source}'
+            raise ArgumentError(name, given, f'{first[name].size(1)}, as in graph 0')
+    used = {'x', 'y', 'edge_index', 'edge_attr', 'edge_weight', 'weight', 'pos', 'batch', *MASKS}
+    unused = [name for name in graph.to_dict() if name not in used and (graph.is_node_attr(name) or graph.is_edge_attr(name))]
+    if unused and graph is first:
+        warn(f'{source}: {", ".join(unused)} are no features; for features, stack them in x or edge_attr')
 
 
 def _degrees(graph: Data) -> Tensor:

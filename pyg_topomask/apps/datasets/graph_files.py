@@ -3,8 +3,10 @@ r"""Readers of graphs in files: PyG's objects in a file of torch, GraphML, and t
 from __future__ import annotations
 
 import csv
+import io
+import math
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,17 +16,21 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
-from torch_geometric.utils import to_undirected
+from torch_geometric.utils import coalesce, to_undirected
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import first_line
 
 #: Names of the columns with the two ends of an edge, which are otherwise the first two.
 _ENDS = (('source', 'target'), ('src', 'dst'), ('from', 'to'))
+#: What stands for a missing label.
+_MISSING = (None, 'nan', 'NaN', 'NA', 'N/A', 'null', 'NULL')
 #: Names of the column with labels, if none is given.
 LABELS = ('label', 'y', 'class')
 #: What a file of torch may hold beside tensors.
 _SAFE = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage)
+#: What a file of torch has to hold, and the remedy.
+_OBJECTS = ('objects Data of PyG with edge_index, one or a list', "save a data set by torch.save(list(dataset), 'graphs.pt')")
 
 
 @dataclass
@@ -36,28 +42,40 @@ class Table:
 
     def numbers(self, source: str) -> tuple[dict[str, list[float]], list[str]]:
         r"""Returns the columns of numbers, and the names of the others. Raises an error for a value that is missing or is no
-        number in a column that starts with a number.
+        finite number in a column whose first value is a number.
         """
         numbers: dict[str, list[float]] = {}
         others = []
         for name, values in self.columns.items():
-            if not values or _number(values[0]) is None:
+            if _number(next((value for value in values if value not in _MISSING), None)) is None:
                 others.append(name)
                 continue
             parsed = [_number(value) for value in values]
             if None in parsed:
                 row = parsed.index(None)
-                given = f'{values[row]!r} in {self.places[row]}, column {name}'
-                raise ArgumentError(source, given, 'numbers in this column, as in its first row')
+                shown = 'no value' if values[row] is None else repr(values[row])
+                raise ArgumentError(
+                    source,
+                    f'{shown} in {self.places[row]}, column {name}',
+                    'finite numbers in this column, as in its first value',
+                    'fill it, or remove the column',
+                )
             numbers[name] = [value for value in parsed if value is not None]
         return numbers, others
 
 
 def _number(value: Any) -> float | None:
     try:
-        return None if value is None else float(value)
+        number = math.nan if value is None else float(value)
     except ValueError:
         return None
+    return number if math.isfinite(number) else None
+
+
+def _named(columns: Collection[str], *names: str) -> str | None:
+    r"""Returns the column with the first of these names that there is, in small or capital letters."""
+    known = {column.lower(): column for column in columns}
+    return next((known[name] for name in names if name in known), None)
 
 
 def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None, directed: bool = False) -> list[Data]:
@@ -84,11 +102,12 @@ def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: boo
     except Exception as error:  # of many kinds, if it is another file
         held = re.search(r'GLOBAL (\S+)', str(error))
         given = f'{path}, which holds {held[1]}' if held else f'{path}, which is no file of torch ({type(error).__name__})'
-        raise ArgumentError('data', given, 'files of torch.save(data) or torch.save([data, ...]), with objects Data') from error
+        raise ArgumentError('data', given, *_OBJECTS) from error
     graphs = stored if isinstance(stored, list) else [stored]
     for index, graph in enumerate(graphs):
         if not isinstance(graph, Data):
-            raise ArgumentError('data', f'{type(graph).__name__} in {path}, entry {index}', 'objects Data of PyG')
+            place = f', entry {index}' if isinstance(stored, list) else ''
+            raise ArgumentError('data', f'{type(graph).__name__} in {path}{place}', *_OBJECTS)
         graph['y'] = _labels_of(graph, label, f'{path}, graph {index}')
     return graphs
 
@@ -129,13 +148,21 @@ def _table(rows: Any, kind: str) -> Table:
 
 def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
     links = _read_table(path)
-    source, target = next((pair for pair in _ENDS if set(pair) <= links.columns.keys()), tuple(links.columns)[:2])
-    names = list(zip(links.columns.pop(source), links.columns.pop(target), strict=True))
+    first, second = list(links.columns)[:2]
+    pairs = [(_named(links.columns, one), _named(links.columns, other)) for one, other in _ENDS]
+    source, target = next(((one, other) for one, other in pairs if one and other), (first, second))
+    names = list(zip(*(map(_id, links.columns.pop(end)) for end in (source, target)), strict=True))
     if nodes is None:
         table, known = Table(), list(dict.fromkeys(name for pair in names for name in pair))
     else:
         table = _read_table(nodes)
-        known = table.columns.pop('id' if 'id' in table.columns else next(iter(table.columns)))
+        column = _named(table.columns, 'id') or next(iter(table.columns))
+        known = [_id(name) for name in table.columns.pop(column)]
+        for file, name, others in ((path, source, known), (nodes, column, [name for pair in names for name in pair])):
+            if name in others:
+                raise ArgumentError(
+                    str(file), f'the node {name!r} in line 1', 'names of columns in line 1, such as source,target'
+                )
     number = {name: index for index, name in enumerate(known)}
     if len(number) < len(known):
         row = next(row for row, name in enumerate(known) if name in known[:row])
@@ -143,28 +170,40 @@ def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool)
     for place, pair in zip(links.places, names, strict=True):
         for name in pair:
             if name not in number:
-                raise ArgumentError('data', f'{name!r} in {place}, which {nodes} lacks', 'nodes of the table of nodes')
+                given = f'no name in {place}' if name is None else f'{name!r} in {place}, which {nodes} lacks'
+                raise ArgumentError('data', given, 'nodes of the table of nodes')
     ends = [[number[name] for name in side] for side in zip(*names, strict=True)] or [[], []]
     return [_assemble(str(nodes or path), table, links, ends, label, directed, len(known))]
 
 
+def _id(name: str | None) -> str | None:
+    r"""Returns the name of a node, without the :obj:`.0` of whole numbers in a column that had missing values."""
+    return name and re.sub(r'^(-?\d+)\.0+$', r'\1', name)
+
+
 def _read_table(path: Path) -> Table:
-    with open(path, encoding='utf-8-sig', newline='') as file:
-        reader = csv.reader(file, delimiter='\t' if path.suffix.lower() == '.tsv' else ',')
-        try:
-            header = [name.strip() for name in next(reader, [])]
-            if len(header) < 2 or any(_number(name) is not None for name in header) or len({*header}) < len(header):
-                given = f'{",".join(header)!r} in line 1'
-                raise ArgumentError(str(path), given, 'different names of two or more columns, such as source,target,weight')
-            rows = [(reader.line_num, row) for row in reader if row]
-        except (UnicodeDecodeError, csv.Error) as error:
-            raise ArgumentError(
-                str(path), f'line {reader.line_num + 1}: {first_line(error)}', 'tables in CSV, in UTF-8'
-            ) from error
+    content = path.read_bytes()
+    try:
+        text = content.decode('utf-8-sig')
+    except UnicodeDecodeError as error:
+        line = content[: error.start].count(b'\n') + 1
+        raise ArgumentError(str(path), f'line {line}: {first_line(error)}', 'tables in CSV, in UTF-8') from error
+    first = next(iter(text.splitlines()), '')
+    reader = csv.reader(io.StringIO(text, newline=''), delimiter=max(',;\t', key=first.count), skipinitialspace=True)
+    try:
+        header = [name.strip() for name in next(reader, [])]
+        kept = [(place, name) for place, name in enumerate(header) if name and not name.startswith('Unnamed: ')]
+        names = [name for _, name in kept]
+        if len(kept) < 2 or any(_number(name) is not None for name in header) or len({*names}) < len(kept):
+            given = f'{first!r} in line 1'
+            raise ArgumentError(str(path), given, 'different names of two or more columns, such as source,target,weight')
+        rows = [(reader.line_num, row) for row in reader if row]
+    except csv.Error as error:
+        raise ArgumentError(str(path), f'line {reader.line_num}: {first_line(error)}', 'tables in CSV') from error
     for line, row in rows:
         if len(row) != len(header):
             raise ArgumentError(str(path), f'{len(row)} columns in line {line}', f'{len(header)}, as in line 1')
-    columns = {name: [row[place].strip() or None for _, row in rows] for place, name in enumerate(header)}
+    columns = {name: [row[place].strip() or None for _, row in rows] for place, name in kept}
     return Table([f'{path}, line {line}' for line, _ in rows], columns)
 
 
@@ -178,27 +217,28 @@ def _assemble(
     num_nodes: int | None = None,
 ) -> Data:
     num_nodes = len(nodes.places) if num_nodes is None else num_nodes
-    name = label or next((name for name in LABELS if name in nodes.columns), None)
+    name = label or _named(nodes.columns, *LABELS)
     if name not in nodes.columns:
         accepted = ', '.join(nodes.columns) or 'a table of nodes with a column of labels'
         remedy = 'name one of these columns with --label' if nodes.columns else 'give the table with --nodes'
         raise ArgumentError('label', f'{name or "no label"}, which {source} lacks', accepted, remedy)
-    y = nodes.columns.pop(name)
+    y = [None if value in _MISSING else value for value in nodes.columns.pop(name)]
+    edges.columns.pop(_named(edges.columns, 'id') or '', None)  # of the file, not of the network
     features, ignored = nodes.numbers('nodes')
     weights, more = edges.numbers('data')
     if ignored := ignored + more:
         warn(f'{source}: the columns {", ".join(ignored)} are no numbers, and are not used; encode them as numbers')
     edge_index = torch.tensor(ends, dtype=torch.long)
-    weight = weights.pop('weight', None)
+    weight = weights.pop(_named(weights, 'weight') or '', None)
     attributes: dict[str, Tensor] = {}
     if weight is not None:
         attributes['edge_weight'] = torch.tensor(weight)
     if weights:
         attributes['edge_attr'] = torch.tensor(list(weights.values())).t().contiguous()
-    if not directed:  # each line is an edge in both directions
-        keys = list(attributes)
-        edge_index, values = to_undirected(edge_index, [attributes[key] for key in keys], num_nodes, reduce='mean')
-        attributes = dict(zip(keys, values, strict=True))
+    # Repeated edges become one. Without directions, each line is an edge in both.
+    merge, keys = coalesce if directed else to_undirected, list(attributes)
+    edge_index, values = merge(edge_index, [attributes[key] for key in keys], num_nodes, reduce='mean')
+    attributes = dict(zip(keys, values, strict=True))
     x = torch.tensor(list(features.values())).t().contiguous() if features else None
     data = Data(x=x, edge_index=edge_index, num_nodes=num_nodes, **attributes)
     data['y'] = y

@@ -19,6 +19,7 @@ from pyg_topomask.__main__ import main
 from pyg_topomask.apps.advise import advise, trials
 from pyg_topomask.apps.advise.candidates import candidates
 from pyg_topomask.apps.advise.profile import GraphProfile
+from pyg_topomask.apps.runs.folder import locked
 from pyg_topomask.graphgym.configuration import load_config
 
 SMALL = ['optim.max_epoch', '2', 'topomask.dataset', '{num_graphs: 10, size: 12, radius: 2, num_keys: 2}']
@@ -180,6 +181,7 @@ def test_a_metric_that_is_not_defined(capsys: pytest.CaptureFixture[str]) -> Non
         (['--seeds', '0'], 'seeds: got 0'),
         (['--cfg', 'recommend/lastfm'], 'a configuration of recommendation'),
         (['--cfg', 'models/GKAT'], "model.type: got 'GKAT'"),
+        (['seed', str(2**32 - 2)], 'seed: got 4294967294'),
         (['optim.max_epoch'], "options: got 'optim.max_epoch', 1 word"),
     ],
 )
@@ -194,3 +196,22 @@ def test_a_configuration_of_graphgps_trains_with_our_model() -> None:
     config['model']['type'] = 'GPSModel'
     Path('gps.yaml').write_text(yaml.safe_dump(config))
     assert advise('gps.yaml', SMALL, seeds=1)['models'][0]['test']
+
+
+def test_trainings_are_never_mixed() -> None:
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    options = ['optim.max_epoch', '1', 'topomask.progress', 'False']
+    for last in (2, 1):
+        graphs = [Data(edge_index=path, num_nodes=3, y=torch.tensor([i % 2])) for i in range(20)]
+        graphs[0].x = torch.ones(3, last)
+        for graph in graphs[1:]:
+            graph.x = torch.zeros(3, last)
+        torch.save(graphs, 'mine.pt')
+        if last == 2:
+            advise(None, options, data='mine.pt', seeds=1)
+            with pytest.raises(ValueError, match='max_epoch was 1 and is 2'):
+                advise(None, ['optim.max_epoch', '2', *options[2:]], data='mine.pt', seeds=1, resume=True)
+    with pytest.raises(ValueError, match=r'topomask\.dataset\.digest was'):
+        advise(None, options, data='mine.pt', seeds=1, resume=True)
+    with locked(Path('results/advise-mine')), pytest.raises(ValueError, match='where another process trains'):
+        advise(None, options, data='mine.pt', seeds=1)

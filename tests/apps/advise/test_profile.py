@@ -72,3 +72,12 @@ def test_many_graphs() -> None:
 def test_equal_weights_are_no_weights() -> None:
     data = Data(edge_index=torch.tensor(PATH).t(), num_nodes=6, edge_weight=torch.full((10,), 2.0))
     assert not profile([data], classes=True).weighted
+
+
+def test_nodes_in_no_split_have_no_label() -> None:
+    data = Data(edge_index=torch.tensor(PATH).t(), num_nodes=6, y=torch.tensor([1, 1, 1, 2, 0, 0]))
+    data.train_mask, data.val_mask, data.test_mask = (torch.tensor([0, 0, 1, 2, 3, 3]) == split for split in range(3))
+    found = profile([data], classes=True)
+    assert found.majority == 0.75
+    assert found.equal_labels == 2 / 3  # 0 - 1 and 1 - 2, of these and 2 - 3
+    assert found.by_chance == 0.75**2 + 0.25**2

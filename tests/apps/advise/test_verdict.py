@@ -23,6 +23,7 @@ def judge(masked: tuple[float, ...], without: tuple[float, ...], maximize: bool 
         ((0.6, 0.62, 0.61), (0.9, 0.91, 0.92), False, 'gain', 'GIN+Hop has 0.300 ± 0.006 accuracy less than'),
         ((0.6, 0.62, 0.61), (0.61, 0.61, 0.61), True, 'none', 'A gain above 0.012 would have shown'),
         ((0.60, 0.64, 0.62), (0.60, 0.61, 0.62), True, 'undecided', '9 more seeds would decide'),
+        ((0.5, 0.5), (0.5, 0.5), True, 'none', 'have the same accuracy in all 2 seeds'),
         ((0.62,), (0.61,), True, 'undecided', 'with one seed. Two more would show an error'),
     ],
 )

@@ -41,7 +41,7 @@ def graph(y: Any, **more: Tensor) -> Data:
 
 def test_tables_become_one_graph_in_both_directions() -> None:
     write_tables()
-    with pytest.raises(ValueError, match='test_mask: got no node'):  # three labels do not fill three splits
+    with pytest.raises(ValueError, match='which leave no test split'):  # three labels do not fill three splits
         read('edges.csv', nodes='nodes.csv', label='kind')
     rows = [f'{name},{"ab"[i % 2]},{i}\n' for i, name in enumerate('dabcefghij')]
     Path('nodes.csv').write_text(''.join(['id,kind,height\n', *rows]))
@@ -59,7 +59,8 @@ def test_tables_become_one_graph_in_both_directions() -> None:
     assert masks.sum(0).tolist() == [1] * 10
     assert masks.sum(1).tolist() == [6, 2, 2]
     one_way = read('edges.csv', nodes='nodes.csv', label='kind', directed=True)[0]
-    assert one_way.edge_index.tolist() == [[a, b, c, d], [b, c, d, d]]
+    assert one_way.edge_index.tolist() == [[d, a, b, c], [d, b, c, d]]
+    assert one_way.edge_weight.tolist() == [3, 0.5, 2, 1]
 
 
 def test_nodes_without_a_label_are_in_no_split() -> None:
@@ -160,10 +161,22 @@ class Code:
         (graph(torch.tensor([0, 1])), '2 labels for 1 graphs of 3 nodes'),
         (graph(torch.tensor([0.0, float('inf'), 1.0])), 'infinite numbers'),
         (
-            [graph(torch.tensor([float(index)])) if index else graph(torch.tensor([float('nan')])) for index in range(9)],
+            [graph(torch.tensor([index + 0.5])) if index else graph(torch.tensor([float('nan')])) for index in range(9)],
             '1 missing',
         ),
         (graph(torch.tensor([0, 1, 0]), train_mask=torch.ones(3, dtype=torch.bool)), 'val_mask, test_mask: got none'),
+        (
+            graph(torch.tensor([0, 1, 0]), x=torch.tensor([0.0, float('nan'), 1.0])),
+            'x: got NaN or infinity in graphs.pt, graph 0',
+        ),
+        ([graph(torch.tensor([i]), **({} if i else {'x': torch.ones(3)})) for i in range(9)], 'graph 1, which differs .* in x'),
+        ([graph(torch.tensor([i]), x=torch.ones(3, 1 + i // 8)) for i in range(9)], 'x: got 2 columns in graphs.pt, graph 8'),
+        (Data(edge_index=PATH + 1, num_nodes=3, y=torch.tensor([0, 1, 0])), 'graphs.pt, graph 0: .*larger indices'),
+        (
+            graph(torch.tensor([0, 1, 0]), **{f'{name}_mask': torch.arange(3) < 2 for name in ('train', 'val', 'test')}),
+            'masks that share nodes',
+        ),
+        (({'x': torch.ones(3)}, None), r'tuple in graphs.pt; .*torch.save\(list\(dataset\)'),
         (Data(pos=torch.rand(3, 2), edge_index=PATH[:, :0], y=torch.tensor([0, 1, 0])), 'KNNGraph'),
         ([], 'without graphs'),
         ([3], 'int in graphs.pt, entry 0'),
@@ -188,3 +201,63 @@ def test_several_splits_name_the_choice() -> None:
     masks = {f'{name}_mask': torch.ones(3, 10, dtype=torch.bool) for name in ('train', 'val', 'test')}
     with pytest.raises(ValueError, match=r'data.train_mask\[:, 0\]'):
         read(save(graph(torch.tensor([0, 1, 0]), **masks)))
+
+
+@pytest.mark.parametrize(
+    ('edges', 'nodes'),
+    [
+        ('Source; Target; Weight\n"n0"; "n1"; 2\n\n', 'Id;Label;h\n{}'),
+        (',source,target,Weight,id\n0,n0,n1,1,7\n1,n1,n0,3,8\n', 'Unnamed: 0,id,label,h\n{}'),  # of pandas
+        ('\ufeffsource\ttarget\tweight\nn0\tn1\t2\n', 'label,h,id\n{}'),
+    ],
+)
+def test_tables_as_people_have_them(edges: str, nodes: str) -> None:
+    columns = nodes.split('\n')[0].replace(';', ',').lower().split(',')
+    rows = [{'id': f'n{i}', 'label': 'NA' if i == 3 else 'ab'[i % 2], 'h': f'{i}', 'unnamed: 0': f'{i}'} for i in range(16)]
+    text = '\n'.join(','.join(row[column] for column in columns) for row in rows)
+    Path('edges.csv').write_text(edges)
+    Path('nodes.csv').write_text(nodes.format(text.replace(',', ';') if ';' in nodes else text))
+    data = read('edges.csv', nodes='nodes.csv')[0]
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert data.edge_weight.tolist() == [2, 2]
+    assert 'edge_attr' not in data
+    assert data.x.flatten().tolist() == list(range(16))
+    assert data.y.unique().tolist() == [0, 1]
+    assert int((data.train_mask | data.val_mask | data.test_mask).sum()) == 15
+
+
+def test_numbers_as_ids_and_tables_without_a_header() -> None:
+    Path('edges.csv').write_text('source,target\n0.0,1.0\n')
+    Path('nodes.csv').write_text('id,label\n' + ''.join(f'{i},{"ab"[i % 2]}\n' for i in range(12)))
+    assert read('edges.csv', nodes='nodes.csv')[0].edge_index.tolist() == [[0, 1], [1, 0]]
+    Path('edges.csv').write_text('a,b\nb,c\n')
+    Path('nodes.csv').write_text('id,label\na,0\nb,1\nc,1\n')
+    with pytest.raises(ValueError, match=r"edges.csv: got the node 'a' in line 1"):
+        read('edges.csv', nodes='nodes.csv')
+    Path('edges.csv').write_text('source,target\na,b\n')
+    Path('nodes.csv').write_text('id,label,h\na,0,\nb,1,2\n')
+    with pytest.raises(ValueError, match=r'no value in nodes.csv, line 2, column h'):
+        read('edges.csv', nodes='nodes.csv')
+
+
+def test_weights_of_networkx_edge_features_and_graphs_without_edges() -> None:
+    graphs = [graph(torch.tensor([index % 2]), weight=torch.arange(4), edge_attr=torch.arange(4)) for index in range(20)]
+    graphs[3].edge_index, graphs[3].weight, graphs[3].edge_attr = PATH[:, :0].int(), torch.ones(0), torch.ones(0)
+    dataset = read(save(graphs))
+    assert dataset[0].edge_weight.tolist() == [0, 1, 2, 3]
+    assert dataset[0].edge_attr.tolist() == [[0.0], [1.0], [2.0], [3.0]]
+    assert (dataset[3].num_edges, dataset[3].edge_attr.shape) == (0, (0, 1))
+
+
+def test_labels_that_may_be_meant_otherwise_are_named() -> None:
+    with pytest.warns(UserWarning, match='the label -1 is a class'):
+        read(save([graph(torch.tensor([index % 3 - 1])) for index in range(30)]))
+    with pytest.warns(UserWarning, match='are numbers to predict'):
+        read(save([graph(torch.tensor([index % 2 / 1.0])) for index in range(30)]))
+    with pytest.warns(UserWarning, match='age are no features'):
+        read(save([graph(torch.tensor([index % 2]), age=torch.ones(3)) for index in range(30)]))
+
+
+def test_a_changed_file_is_noticed() -> None:
+    with pytest.raises(ValueError, match=r'digest: got 0123, but .*graphs.pt has changed'):
+        read(save([graph(torch.tensor([index % 2])) for index in range(20)]), digest='0123')
