@@ -99,18 +99,6 @@ def test_page_in_a_folder_that_does_not_exist(tmp_path: Path, digits: Path, caps
     assert not (tmp_path / 'out').exists()
 
 
-def test_page_without_plotly(
-    tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in [name for name in sys.modules if name.split('.')[0] == 'plotly']:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, 'plotly', None)
-    monkeypatch.setattr('pyg_topomask.apps.inspect.mask_report._first_graphs', None)  # no data is loaded
-    assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path), '--html', str(tmp_path / 'page.html'), *QUIET]) == 2
-    assert 'extra [viz]' in capsys.readouterr().err
-    assert not (tmp_path / 'page.html').exists()
-
-
 @pytest.mark.parametrize('name', ['AsymmetricGRF', 'GRFSoftmax'])
 def test_every_attention_with_walks(name: str, tmp_path: Path, digits: Path) -> None:
     (row,) = inspect(digits, ['gt.layer_type', f'None+{name}', *QUIET], graphs=1, out=tmp_path, num_rows=4)
