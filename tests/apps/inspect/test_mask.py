@@ -66,6 +66,7 @@ def test_table_and_picture(tmp_path: Path, digits: Path, capsys: pytest.CaptureF
 
     table = (folder / 'inspect.md').read_text()
     assert '| graph |' in printed
+    assert printed.splitlines()[0].count('|') == 1 + 8
     assert all(line in table for line in printed.splitlines()[:4])
     assert 'GINE+GRF' in table.splitlines()[0]
     assert (folder / 'inspect.png').stat().st_size > 0
@@ -237,6 +238,7 @@ def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
     folder = tmp_path / digits.stem
     text = (folder / 'inspect.md').read_text()
     assert 'The mask of' in text
+    assert re.findall('^.*graph.*over 4 hops.*$', text, re.MULTILINE)[0].count('|') == 1 + 8
     assert 'stretch' not in text
     assert (folder / 'inspect.png').stat().st_size > 0
 
