@@ -22,6 +22,17 @@ def _parser() -> argparse.ArgumentParser:
     common.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     common.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
 
+    advice = commands.add_parser('advise', help='say whether a mask helps on built-in data, on a YAML, or on a file of graphs')
+    advice.add_argument('--cfg', metavar='NAME', help='a YAML file, or one of `list configs` (default: random trees)')
+    advice.add_argument('--data', metavar='FILE', help='graphs instead: a .pt of torch.save, .graphml, or edges in .csv')
+    advice.add_argument('--nodes', metavar='FILE', help='the table of nodes of a table of edges, with ids and labels')
+    advice.add_argument('--label', metavar='NAME', help='the name of the labels in the file (default: y or label)')
+    advice.add_argument('--directed', action='store_true', help='edges of the table lead one way')
+    advice.add_argument('--seeds', type=int, default=3, metavar='N', help='train with N seeds (default: 3)')
+    advice.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
+    advice.add_argument('--resume', action='store_true', help='keep what an earlier call has trained')
+    advice.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as optim.max_epoch 10')
+
     train = commands.add_parser('train', parents=[common], help='train the model of a YAML')
     train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
@@ -69,6 +80,11 @@ def _run(arguments: argparse.Namespace) -> None:
                 from pyg_topomask.apps.train import train
 
             train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+        case 'advise':
+            from pyg_topomask.apps.advise import advise
+
+            given = {key: value for key, value in vars(arguments).items() if key not in ('command', 'cfg')}
+            advise(arguments.cfg, **given)
         case 'compare':
             from pyg_topomask.apps.runs.compare import compare
             from pyg_topomask.apps.runs.tables import markdown_table
@@ -128,9 +144,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     if rest:
         arguments.options += rest
     try:
-        if 'cfg' in arguments:  # before imports, which take seconds
-            find_config(arguments.cfg)
+        if 'options' in arguments:  # before imports, which take seconds
             check_overrides(arguments.options)
+        if getattr(arguments, 'cfg', None) is not None:
+            find_config(arguments.cfg)
         _run(arguments)
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has closed the pipe: flush nothing at exit
@@ -144,7 +161,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f'error: {error}', file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        if arguments.command != 'train':
+        if arguments.command not in ('train', 'advise'):
             print('\ninterrupted', file=sys.stderr)
             return 130
         again = shlex.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])

@@ -15,6 +15,7 @@ from __future__ import annotations
 from torch_geometric.data import InMemoryDataset
 
 from pyg_topomask.apps.datasets.digits import DigitsGrid
+from pyg_topomask.apps.datasets.graph_file import GraphFile
 from pyg_topomask.apps.datasets.induced_cycles import InducedCycles
 from pyg_topomask.apps.datasets.majority_trees import MajorityTrees
 from pyg_topomask.apps.datasets.meshes import MeshNormals
@@ -30,6 +31,7 @@ __all__ = [
     'CIFAR10Pixels',
     'ClothRollouts',
     'DigitsGrid',
+    'GraphFile',
     'InducedCycles',
     'MNISTPixels',
     'MajorityTrees',
@@ -57,4 +59,5 @@ DATASETS: dict[str, type[InMemoryDataset]] = {
     'mesh-normals': MeshNormals,
     'moving-digits': MovingDigits,
     'cloth': ClothRollouts,
+    'file': GraphFile,
 }

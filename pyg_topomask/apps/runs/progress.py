@@ -10,10 +10,13 @@ from tqdm import tqdm
 class EpochBar(tqdm):
     r"""One bar over all batches of all epochs, on stderr, so that stdout holds only results."""
 
-    def __init__(self, label: str, num_epochs: int, num_batches: int, finished: int = 0, disable: bool = False) -> None:
+    def __init__(
+        self, label: str, num_epochs: int, num_batches: int, finished: int = 0, disable: bool = False, leave: bool = True
+    ) -> None:
         self.num_epochs = num_epochs
         total, initial = num_epochs * num_batches, finished * num_batches
-        super().__init__(desc=label, total=total, initial=initial, unit='batch', dynamic_ncols=True, disable=disable)
+        looks = {'unit': 'batch', 'dynamic_ncols': True, 'disable': disable, 'leave': leave}
+        super().__init__(desc=label, total=total, initial=initial, **looks)
 
     def show(self, row: Mapping[str, float], *columns: str) -> None:
         r"""Shows the number of an epoch and those of the given metrics that it has."""

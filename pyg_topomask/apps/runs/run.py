@@ -196,16 +196,17 @@ class Run:
             raise not_the_best(path, 'the model of another run')
         return checkpoint
 
-    def finish(self, metrics: Row, parameters: int) -> dict[str, Any]:
+    def finish(self, metrics: Row, parameters: int, memory: int | None = None) -> dict[str, Any]:
         r"""Writes :obj:`result.json`. All processes call this; process 0 writes.
 
         Args:
             metrics (dict): The metrics of the model of the best epoch, such as :obj:`test_accuracy`.
             parameters (int): The number of parameters of the model.
+            memory (int, optional): The bytes of memory that the run took. (default: :obj:`None`, not known)
 
         Returns:
             The metrics, the name of the one by which runs are compared (:obj:`metric`), and :obj:`parameters`, :obj:`epochs`,
-            :obj:`best_epoch` and :obj:`seconds_per_epoch`.
+            :obj:`best_epoch`, :obj:`seconds_per_epoch` and :obj:`memory`.
         """
         best = self.best
         tested = self.metric.replace('val_', 'test_', 1)
@@ -216,6 +217,7 @@ class Run:
             'epochs': len(self.history),
             'best_epoch': len(self.history) - 1 if best is None else int(best['epoch']),
             'seconds_per_epoch': statistics.median(row['seconds'] for row in self.history),
+            'memory': memory,
         }
         if rank() == 0:
             # JSON has no NaN, which metrics of nothing are, and no infinity.

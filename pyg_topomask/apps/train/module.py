@@ -54,9 +54,11 @@ class RunModule(GraphGymModule):
         super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
         cfg.params = params_count(self.model)
 
-    def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None) -> None:
-        r"""Sets the run that records the epochs, which is open, and the checkpoint to continue from."""
-        self.run = run
+    def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None, label: str | None = None) -> None:
+        r"""Sets the run that records the epochs, which is open, the checkpoint to continue from, and the label of a progress
+        bar that does not stay.
+        """
+        self.run, self.label = run, label
         self.meters = {split: EpochMeter(split) for split in SPLITS[: cfg.share.num_splits]}
         self._checkpoint = checkpoint
         self._epoch_start = self._batch_start = time.perf_counter()
@@ -79,7 +81,8 @@ class RunModule(GraphGymModule):
             # All processes create equal models. From here on, dropout and walks differ between processes.
             seed_everything(int(np.random.default_rng([cfg.seed, self.current_epoch, rank()]).integers(2**32)))
         epochs, batches, finished = cfg.optim.max_epoch, self.trainer.num_training_batches, self.current_epoch
-        self.bar = EpochBar('train', epochs, batches, finished, disable=not cfg.topomask.progress)
+        hidden, stays = not cfg.topomask.progress, self.label is None
+        self.bar = EpochBar(self.label or 'train', epochs, batches, finished, hidden, stays)
         if checkpoint is None:
             self.save()  # so that a run can resume during the first epoch too
         else:

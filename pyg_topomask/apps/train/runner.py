@@ -18,6 +18,7 @@ from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.devices import connect, find_device, main_first, num_processes, rank
+from pyg_topomask.apps.runs.memory import PeakMemory
 from pyg_topomask.apps.runs.run import Row, Run
 from pyg_topomask.apps.train.first_step import try_first_step
 from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
@@ -87,7 +88,19 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
         raise KeyboardInterrupt
 
 
-def _train_seed(run_dir: Path, resume: bool) -> Row:
+def train_seed(run_dir: Path, resume: bool, label: str | None = None) -> Row:
+    r"""Trains the model of the global configuration in a folder, see :func:`train`, under the label of a progress bar that
+    does not stay, if one is given."""
+    for name in ('lightning.pytorch', 'pytorch_lightning'):
+        logging.getLogger(name).setLevel(logging.WARNING)
+    with warnings.catch_warnings(), _reporting():
+        warnings.filterwarnings('ignore', message='.*does not have many workers.*')
+        warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
+        return _train_seed(run_dir, resume, label)
+
+
+def _train_seed(run_dir: Path, resume: bool, label: str | None) -> Row:
+    memory = PeakMemory()
     device = find_device('accelerator', cfg.accelerator)
     if cfg.devices not in (None, 1, num_processes()):
         given, remedy = f'{cfg.devices!r} for {num_processes()} process(es)', f'torchrun --nproc-per-node {cfg.devices}'
@@ -123,13 +136,13 @@ def _train_seed(run_dir: Path, resume: bool) -> Row:
         if rank() == 0:
             for split in SPLITS:
                 truncate_stats(run_dir / split / 'stats.json', len(run.history))
-        module.record_in(run, checkpoint)
+        module.record_in(run, checkpoint, label)
         if len(run.history) < cfg.optim.max_epoch:
             _fit(trainer, module, loaders)
         module.model.load_state_dict(run.load_best()['model'])
         trainer.validate(module, loaders[1:], verbose=False)
         metrics = module.finish_meters()
-        run.finish(metrics, cfg.params)
+        run.finish(metrics, cfg.params, memory.bytes())
     return metrics
 
 
@@ -174,8 +187,6 @@ def train(
         One dictionary for each seed with the metrics of the best model, such as :obj:`test_accuracy`.
     """
     check_whole(1, 2**32, repeat=repeat)
-    for name in ('lightning.pytorch', 'pytorch_lightning'):
-        logging.getLogger(name).setLevel(logging.WARNING)
     connect()
     results = []
     for index in range(repeat):
@@ -183,11 +194,7 @@ def train(
         check_whole(0, 2**32 - repeat, seed=cfg.seed)  # the seeds that follow fit, too
         cfg.seed += index
         run_dir = Path(cfg.out_dir if out is None else out) / run_name(cfg_file) / str(cfg.seed)
-        with warnings.catch_warnings():
-            warnings.filterwarnings('ignore', message='.*does not have many workers.*')
-            warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
-            with _reporting():
-                results.append(_train_seed(run_dir, resume or cfg.train.auto_resume))
+        results.append(train_seed(run_dir, resume or cfg.train.auto_resume))
         if rank() == 0:
             print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
     if rank() == 0:

@@ -1,0 +1,225 @@
+r"""The command that says whether a mask helps on a data set."""
+
+from __future__ import annotations
+
+import json
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import yaml  # type: ignore[import-untyped]
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.apps.advise.candidates import candidates
+from pyg_topomask.apps.advise.own_data import own_config
+from pyg_topomask.apps.advise.profile import GraphProfile, profile
+from pyg_topomask.apps.advise.report import draw, page, table
+from pyg_topomask.apps.advise.trials import Trials, describe
+from pyg_topomask.apps.advise.verdict import best_model, decide, tested
+from pyg_topomask.apps.runs.folder import check_writable
+from pyg_topomask.apps.runs.tables import markdown_table, save_figure
+from pyg_topomask.apps.train.option_checks import check_options
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.configuration import load_config
+from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.utils.checks import check_whole
+from pyg_topomask.utils.configs import find_config, is_recommendation
+from pyg_topomask.utils.files import write_atomically
+
+#: What is tried without a YAML and a file: a short training on random trees.
+BUILT_IN = 'lookup-trees'
+SHORT = ('optim.max_epoch', '18', 'optim.num_warmup_epochs', '2', 'train.eval_period', '2')
+
+
+def advise(
+    cfg_file: str | Path | None = None,
+    options: Sequence[str] = (),
+    data: str | Path | None = None,
+    nodes: str | Path | None = None,
+    label: str | None = None,
+    directed: bool = False,
+    seeds: int = 3,
+    out: str | Path | None = None,
+    resume: bool = False,
+) -> dict[str, Any]:
+    r"""Says whether a mask helps on a data set. It reads the graphs, trains the same network without a mask and with masks that
+    fit, with the same seeds and epochs, and compares the best of both.
+
+    The models without a mask are the local layer alone, twice as many of these layers, and the local layer beside unmasked
+    linear attention, and on small graphs beside softmax attention. The last model has the first mask without message passing.
+    The first seed trains all models, and further seeds the best two without a mask and the best three with one. The folder
+    :obj:`<out>/advise-<name>` gets :obj:`advise.json` with all numbers, the page :obj:`advise.html`, the picture
+    :obj:`advise.png` where Matplotlib is installed, the configuration :obj:`best.yaml` of the best model, and the trainings.
+
+    Args:
+        cfg_file (str or Path, optional): A YAML with a GPS model, of this package or of GraphGPS. (default: :obj:`None`, a
+            short training on random trees, which need no file)
+        options (list, optional): Alternating keys and values that override the YAML. (default: :obj:`()`)
+        data (str or Path, optional): A file of graphs instead, see :class:`~pyg_topomask.apps.datasets.GraphFile`.
+            (default: :obj:`None`)
+        nodes (str or Path, optional): The table of nodes of a table of edges. (default: :obj:`None`)
+        label (str, optional): The name of the labels in the file. (default: :obj:`None`)
+        directed (bool, optional): Whether edges of a table lead one way. (default: :obj:`False`)
+        seeds (int, optional): The number of seeds. (default: :obj:`3`)
+        out (str or Path, optional): The folder of results, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
+        resume (bool, optional): Whether to keep what an earlier call has trained. (default: :obj:`False`)
+
+    Raises:
+        ValueError: If an argument, the file or the configuration is invalid; the message names the place and the remedy.
+
+    Returns:
+        What :obj:`advise.json` has: the profile of the graphs, the models with their metrics, and the verdict.
+    """
+    check_whole(1, seeds=seeds)
+    if data is not None and cfg_file is not None:
+        raise ArgumentError('data', f'{data} beside cfg {cfg_file}', 'one of the two', 'a YAML names its data itself')
+    for name, given in (('nodes', nodes), ('label', label), ('directed', directed or None)):
+        if given is not None and data is None:
+            raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
+    folder, cfg_file, options = _prepare(cfg_file, options, data, nodes, label, directed, out)
+    load_config(cfg_file, options)
+    if cfg.model.type != 'TopoGPSModel':
+        raise ArgumentError('model.type', repr(cfg.model.type), 'TopoGPSModel and GPSModel, whose attention a word selects')
+    check_options()
+    graphs = _graphs()
+    found = profile(graphs, cfg.dataset.task_type == 'classification')
+    models, left_out = candidates(found)
+    del graphs
+    tried = [f'{model.name.partition("+")[2]} ({model.why})' for model in models[:-1] if model.masked]
+    sentences = _sentences(found, tried, left_out)
+    title = f'Does a mask help on {Path(cfg_file).stem if data is None else Path(data).name}?'
+    print(f'{title}\n\n' + '\n'.join(sentences) + '\n', flush=True)
+
+    trials = Trials(cfg_file, options, models, seeds, folder, resume)
+    results = trials.run()
+    masked, without = trials.of(True), trials.of(False)
+    if not masked:
+        raise ValueError(f'no model with a mask could be trained: {"; ".join(trials.failures.values())}')
+    verdict = decide(masked, without, trials.metric, trials.maximize)
+    winner = best_model({**masked, **without}, trials.metric, trials.maximize)
+    report = {
+        'title': title,
+        'profile': asdict(found),
+        'sentences': sentences,
+        'metric': trials.metric,
+        'maximize': trials.maximize,
+        'seeds': list(range(trials.first, trials.first + seeds)),
+        'models': list(describe(trials)),
+        'verdict': asdict(verdict),
+        'winner': winner,
+        'yaml': _yaml(cfg_file, [*options, *next(model.options for model in models if model.name == winner)]),
+        'notes': _notes(trials, seeds, len(results), found.majority),
+    }
+    _write(report, folder)
+    return report
+
+
+def _prepare(
+    cfg_file: str | Path | None,
+    options: Sequence[str],
+    data: str | Path | None,
+    nodes: str | Path | None,
+    label: str | None,
+    directed: bool,
+    out: str | Path | None,
+) -> tuple[Path, str | Path, list[str]]:
+    r"""Returns the folder of results, the configuration and the options."""
+    if data is not None:
+        folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
+        check_writable(folder)
+        config = own_config(data, nodes, label, directed, folder / 'data')
+        path = folder / 'base.yaml'
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, yaml.safe_dump(config, sort_keys=False).encode())
+        return folder, path, list(options)
+    options = list(options)
+    if cfg_file is None:
+        cfg_file, options = BUILT_IN, [*SHORT, *options]
+    path = find_config(cfg_file)
+    if is_recommendation(path):
+        raise ArgumentError('cfg', f'{str(cfg_file)!r}, a configuration of recommendation', 'configurations of networks')
+    if (yaml.safe_load(path.read_text(encoding='utf-8')) or {}).get('model', {}).get('type') == 'GPSModel':
+        options = ['model.type', 'TopoGPSModel', *options]
+    load_config(cfg_file, options)
+    folder = Path(cfg.out_dir if out is None else out) / f'advise-{Path(cfg_file).stem}'
+    check_writable(folder)
+    return folder, cfg_file, options
+
+
+def _graphs() -> list[Data]:
+    loaders = create_loaders()
+    if cfg.dataset.task == 'graph':
+        return [graph for loader in loaders for graph in loader.dataset]
+    return list(loaders[0].dataset) if hasattr(loaders[0].dataset, '__getitem__') else [loaders[0].data]
+
+
+def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str]) -> list[str]:
+    r"""Returns what the graphs are, how far a label could reach, and which masks fit at what cost."""
+    size = f'{found.nodes:,} nodes' if found.nodes == found.largest else f'{found.nodes:,} nodes, at most {found.largest:,}'
+    many = f'{found.graphs:,} graphs of {size}' if found.graphs > 1 else f'One graph of {size}'
+    kind = 'trees' if found.forest else 'grids' if found.grid else 'graphs'
+    way = f'{found.one_way:.0%} of the edges lead one way' if found.directed else f'undirected {kind}'
+    weights = 'with weights' if found.weighted else 'without weights'
+    data = f'{many}, {found.degree:.1f} edges a node: {way}, {weights}.'
+    if found.majority is not None:
+        data += f' The most frequent class has {found.majority:.0%} of the labels.'
+    if found.equal_labels is not None and found.by_chance is not None:
+        data += f' Edges join equal labels in {found.equal_labels:.0%} of cases, by chance in {found.by_chance:.0%}.'
+    layers = min(int(cfg.gt.layers), len(found.within) - 1)
+    share = found.within[layers] / found.reaching
+    seen = f'{layers} layers of message passing see {found.within[layers]:,.0f} nodes from a node'
+    reach = f'{seen}, {share:.0%} of those within reach. The largest distance seen is {found.farthest}.'
+    reach += ' A mask seldom helps where message passing sees most of a graph.' if share > 0.8 else ''
+    fitting = f'Masks that fit: {"; ".join(masks)}.'
+    return [data, reach, fitting + (f' Left out: {"; ".join(left_out)}.' if left_out else '')]
+
+
+def _notes(trials: Trials, seeds: int, count: int, majority: float | None) -> list[str]:
+    notes = [
+        f'The {count} models have the same seeds, epochs and data. The first seed trained all. The best two without a mask and '
+        'the best three with one, by validation, went on.',
+        'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds, and the verdict '
+        'compares the two best models seed by seed, from two standard errors on.',
+    ]
+    if 2 <= seeds <= 3:
+        share = 30 if seeds == 2 else 18
+        notes.append(
+            f'With {seeds} seeds, {share} % of equal models differ by two standard errors. For more: --resume --seeds 10.'
+        )
+    best = max(statistics.mean(tested(run, trials.metric) for run in runs.values()) for runs in trials.results.values())
+    if trials.metric == 'accuracy' and majority is not None and best <= majority:
+        notes.append(f'No model is better than the most frequent class ({majority:.0%}): train longer, or add features.')
+    notes += [f'{name} failed: {failure}' for name, failure in trials.failures.items()]
+    return notes
+
+
+def _yaml(cfg_file: str | Path, options: Sequence[str]) -> str:
+    r"""Returns a configuration with options in it."""
+    config = yaml.safe_load(find_config(cfg_file).read_text(encoding='utf-8'))
+    for key, value in zip(options[::2], options[1::2], strict=True):
+        *groups, name = key.split('.')
+        node = config
+        for group in groups:
+            if not isinstance(node.get(group), dict):
+                node[group] = {}
+            node = node[group]
+        node[name] = yaml.safe_load(value)
+    text: str = yaml.safe_dump(config, sort_keys=False)
+    return text
+
+
+def _write(report: dict[str, Any], folder: Path) -> None:
+    print(f'{markdown_table(table(report))}\n\n{report["verdict"]["sentence"]}\n')
+    print('\n'.join(report['notes'][1:]) + '\n')
+    try:
+        save_figure(folder / 'advise.png', draw(report))
+    except ImportError as error:
+        print(f'no picture: {error}')
+    write_atomically(folder / 'best.yaml', report['yaml'].encode())
+    write_atomically(folder / 'advise.html', page(report).encode())
+    write_atomically(folder / 'advise.json', (json.dumps(report, indent=1) + '\n').encode())
+    print(f'Best model: {report["winner"]}. To train it: python -m pyg_topomask train --cfg {folder / "best.yaml"}')
+    print(f'Written to {folder}: advise.html, advise.json, advise.png, best.yaml')

@@ -1,0 +1,94 @@
+r"""What trainings with and without a mask show."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from pyg_topomask.apps.runs.compare import mean_error, verdict
+
+#: Metrics of finished trainings by their seed.
+Seeds = Mapping[int, Mapping[str, Any]]
+#: More seeds than this many times those at hand are not asked for.
+MORE = 4
+
+
+@dataclass(frozen=True)
+class Verdict:
+    r"""The verdict about a mask, in one word and in one sentence.
+
+    Args:
+        word (str): :obj:`"gain"`, :obj:`"loss"`, :obj:`"none"` (no gain seen) or :obj:`"undecided"`.
+        sentence (str): What was found.
+        masked (str): The best model with a mask, by validation.
+        without (str): The best model without one, by validation.
+        gain (float): The mean difference of the test metric over the seeds of both, positive if the mask is better.
+        error (float): Its standard error, NaN for one seed.
+    """
+
+    word: str
+    sentence: str
+    masked: str
+    without: str
+    gain: float
+    error: float
+
+
+def best_model(results: Mapping[str, Seeds], metric: str, maximize: bool) -> str:
+    r"""Returns the model with the best mean of a validation metric."""
+    sign = 1 if maximize else -1
+    return max(results, key=lambda name: sign * statistics.mean(run[f'val_{metric}'] for run in results[name].values()))
+
+
+def gains(masked: Seeds, without: Seeds, metric: str, maximize: bool) -> list[float]:
+    r"""Returns the differences of the test metric, or else that of validation, for the seeds of both, positive if the first is
+    better.
+    """
+    sign = 1 if maximize else -1
+    return [sign * (tested(masked[seed], metric) - tested(without[seed], metric)) for seed in masked if seed in without]
+
+
+def tested(run: Mapping[str, Any], metric: str) -> float:
+    r"""Returns the test metric of a training, or that of validation if its data have no test split."""
+    return float(run.get(f'test_{metric}', run[f'val_{metric}']))
+
+
+def decide(masked: Mapping[str, Seeds], without: Mapping[str, Seeds], metric: str, maximize: bool) -> Verdict:
+    r"""Compares the best model with a mask with the best one without, both chosen by validation, on their common seeds. A
+    difference counts from two standard errors on.
+    """
+    one, other = best_model(masked, metric, maximize), best_model(without, metric, maximize)
+    differences = gains(masked[one], without[other], metric, maximize)
+    gain, error = mean_error(differences)
+    word, sentence = _say(differences, gain, error, one, other, metric, maximize)
+    return Verdict(word, sentence, one, other, gain, error)
+
+
+def _say(
+    differences: Sequence[float], gain: float, error: float, one: str, other: str, metric: str, maximize: bool
+) -> tuple[str, str]:
+    count = len(differences)
+    against = f'the best without a mask ({other})'
+    if math.isnan(error):
+        return (
+            'undecided',
+            f'Undecided: {one} has {gain:+.3g} {metric} over {other} with one seed. Two more would show an error.',
+        )
+    shown = f'{abs(gain):.3f} ± {error:.3f} {metric}'
+    found = verdict(gain, error)
+    if found == 'better':
+        return 'gain', f'{one} gains {shown} over {against}.' if maximize else f'{one} has {shown} less than {against}.'
+    if found == 'worse':
+        return 'loss', f'No mask helps: {one}, the best with a mask, loses {shown} to {against}.'
+    needed = math.ceil((2 * statistics.stdev(differences) / gain) ** 2) if gain > 0 else math.inf
+    if needed <= MORE * count:
+        more = max(1, needed - count)
+        return 'undecided', (
+            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over {against}. If that is the gain, '
+            f'{more} more seed{"s" * (more > 1)} would decide.'
+        )
+    bound = max(0.0, gain) + 2 * error
+    return 'none', f'No gain seen: {one} and {other} are not distinguishable. A gain above {bound:.2g} would have shown.'

@@ -1,0 +1,172 @@
+r"""Graphs of a file of one's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.utils import degree
+
+from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
+from pyg_topomask.apps.datasets.graph_files import read_graphs
+from pyg_topomask.apps.datasets.point_clouds import stratified
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.digests import digest_of
+
+SHARES = (0.6, 0.2, 0.2)
+MASKS = tuple(f'{split}_mask' for split in SPLITS)
+
+
+class GraphFile(FileDataset):
+    r"""One graph with a label for each node, or many graphs with a label each or a label for each of their nodes, from a file:
+
+    - :obj:`.pt`: a :class:`~torch_geometric.data.Data` or a list of them, saved by :func:`torch.save`. It is loaded with
+      :obj:`weights_only`, which runs no code.
+    - :obj:`.graphml`: one graph. Numbers of nodes and edges are features; :obj:`weight` of an edge is its weight.
+    - :obj:`.csv`, :obj:`.tsv`: a table of edges, whose first line names the columns. The ends are the columns :obj:`source` and
+      :obj:`target`, or else the first two; :obj:`weight` is the weight; further numbers are features. A second table
+      :obj:`nodes` has the column :obj:`id`, or else its first, and labels and features. Ids may be text. A node without a
+      label is in no split.
+
+    Whole numbers and text are classes, other numbers are values to predict. Several values of a graph that are 0 or 1 are
+    several labels. Nodes without features have two: 1 and the logarithm of their degree. If a graph has :obj:`train_mask`,
+    :obj:`val_mask` and :obj:`test_mask`, they are its split. Otherwise, 60 % of each class are for training, 20 % for
+    validation and 20 % for testing, in a fixed order.
+
+    Args:
+        root (str): The folder in which the graphs are stored for the next time.
+        split (str, optional): As in all data sets. (default: :obj:`None`)
+        path (str): The file.
+        nodes (str, optional): The table of nodes of a table of edges. (default: :obj:`None`)
+        label (str, optional): The key, attribute or column of the labels. (default: :obj:`None`: :obj:`y` of PyG's objects, and
+            otherwise :obj:`label`, :obj:`y` or :obj:`class`)
+        directed (bool, optional): Whether edges of a table lead one way. PyG's objects and GraphML say it themselves.
+            (default: :obj:`False`)
+
+    Raises:
+        ValueError: If the file is broken, at the place that the message names, if labels are missing, infinite or all equal, or
+            if a split is missing or empty.
+    """
+
+    def __init__(
+        self,
+        root: str,
+        split: str | None = None,
+        path: str = '',
+        nodes: str | None = None,
+        label: str | None = None,
+        directed: bool = False,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
+    ) -> None:
+        files = [file for file in (path, nodes) if file]
+        for name, file in (('path', path), ('nodes', nodes)):
+            if file is not None and not Path(file).is_file():
+                raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
+        self.path, self.nodes, self.label, self.directed = Path(path), nodes, label, directed
+        self.raw_file_names = [str(Path(file).resolve()) for file in files]
+        self.stem = f'{self.path.stem}_{digest_of([label, directed]).hex()[:8]}'
+        super().__init__(root, split, transform, pre_transform)
+
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
+        graphs = read_graphs(self.path, None if self.nodes is None else Path(self.nodes), self.label, self.directed)
+        if not graphs:
+            raise ArgumentError('data', f'{self.path} without graphs', 'one graph or more')
+        source = str(self.path)
+        for index, graph in enumerate(graphs):
+            if graph.edge_index is None or graph.edge_index.numel() == 0:
+                remedy = 'for points, connect neighbors first, with KNNGraph' if 'pos' in graph else ''
+                raise ArgumentError('data', f'{source}, graph {index} without edges', 'graphs with edges', remedy)
+        parts = [_rows(graph['y']) for graph in graphs]
+        sizes = [graph.num_nodes or 0 for graph in graphs]
+        per_graph = len(graphs) > 1 and all(len(part) == 1 for part in parts)
+        if not per_graph and [len(part) for part in parts] != sizes:
+            given = f'{sum(map(len, parts))} labels for {len(graphs)} graphs of {sum(sizes)} nodes'
+            raise ArgumentError('label', given, 'one label for each graph, or one for each node')
+        labels, missing = _checked_labels(parts, source)
+        for graph, part in zip(graphs, labels.split([1] * len(graphs) if per_graph else sizes), strict=True):
+            graph['y'] = part
+            graph.x = _degrees(graph) if graph.x is None else graph.x.view(graph.num_nodes, -1).float()
+        if len(graphs) == 1:
+            _set_masks(graphs[0], missing, source)
+            return [graphs[0]], {}
+        if bool(missing.any()):
+            raise ArgumentError('label', f'{int(missing.sum())} missing labels in {source}', 'a label for each graph or node')
+        strata = labels if per_graph and labels.dim() == 1 else torch.zeros(len(graphs))
+        return graphs, stratified(strata, SHARES)
+
+
+def _rows(y: Any) -> Tensor | list[Any]:
+    r"""Returns the labels of a graph as numbers :obj:`[n]` or :obj:`[n, T]`, or as text."""
+    if isinstance(y, Tensor):
+        y = y.view(1) if y.dim() == 0 else y
+        return y.squeeze(1) if y.dim() == 2 and y.size(1) == 1 else y
+    return y if isinstance(y, list) else [y]
+
+
+def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str) -> tuple[Tensor, Tensor]:
+    r"""Returns classes from 0, :obj:`[n]`, or numbers :obj:`[n, T]`, and which labels are missing, :obj:`[n]`."""
+    if all(isinstance(part, Tensor) for part in parts):
+        y = torch.cat([part for part in parts if isinstance(part, Tensor)])
+        missing = torch.zeros(len(y), dtype=torch.bool) if not y.is_floating_point() else y.view(len(y), -1).isnan().any(1)
+        given = y[~missing].numpy()
+    else:
+        texts = [None if value is None else str(value) for part in parts for value in part]
+        missing = torch.tensor([value is None for value in texts])
+        given = _parsed([value for value in texts if value is not None])
+    if given.dtype.kind == 'f' and not np.isfinite(given).all():
+        raise ArgumentError('label', f'infinite numbers in {source}', 'finite numbers')
+    classes, index = np.unique(given, axis=0, return_inverse=True)
+    if len(classes) < 2:
+        shown = classes.tolist()[0] if len(classes) else 'none'
+        raise ArgumentError('label', f'{shown} as the only label in {source}', 'labels with two values or more')
+    if given.dtype.kind != 'f' and given.ndim == 1:
+        labels = torch.zeros(len(missing), dtype=torch.long)
+        labels[~missing] = torch.from_numpy(index.reshape(-1))
+    else:
+        labels = torch.zeros(len(missing), *given.reshape(len(given), -1).shape[1:])
+        labels[~missing] = torch.from_numpy(given.reshape(len(given), -1)).float()
+    return labels, missing
+
+
+def _parsed(texts: list[str]) -> Any:
+    r"""Returns text as whole numbers if all of it are such, or else as numbers, or else as it is."""
+    for kind in (int, float):
+        try:
+            return np.array([kind(text) for text in texts])
+        except (ValueError, OverflowError):
+            pass
+    return np.array(texts)
+
+
+def _set_masks(graph: Data, missing: Tensor, source: str) -> None:
+    given = [name for name in MASKS if graph.get(name) is not None]
+    if given and len(given) < len(MASKS):
+        lacking = ', '.join(name for name in MASKS if name not in given)
+        raise ArgumentError(
+            lacking, f'none in {source}, beside {", ".join(given)}', 'all three masks, or none for a random split'
+        )
+    if not given:
+        labeled = (~missing).nonzero().squeeze(1)
+        y = graph.y[labeled]
+        for split, index in stratified(y if y.dim() == 1 else torch.zeros(len(y)), SHARES).items():
+            graph[f'{split}_mask'] = torch.zeros(graph.num_nodes or 0, dtype=torch.bool).index_fill(0, labeled[index], True)
+    for name in MASKS:
+        mask = graph[name]
+        if mask.dim() != 1 or mask.dtype != torch.bool:
+            remedy = f'for several splits, choose one: data.{name}[:, 0]'
+            raise ArgumentError(name, f'{mask.dtype} of shape {list(mask.shape)}', f'booleans [{graph.num_nodes}]', remedy)
+        if not bool(mask.any()):
+            raise ArgumentError(name, f'no node in {source}', 'masks that select at least one, or fewer classes')
+        if bool((mask & missing).any()):
+            raise ArgumentError(name, f'{int((mask & missing).sum())} nodes without a label', 'nodes with labels')
+
+
+def _degrees(graph: Data) -> Tensor:
+    degrees = degree(graph.edge_index[1], graph.num_nodes)
+    return torch.stack([torch.ones_like(degrees), degrees.log1p()], dim=1)

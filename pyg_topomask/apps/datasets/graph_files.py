@@ -1,0 +1,212 @@
+r"""Readers of graphs in files: PyG's objects in a file of torch, GraphML, and tables in CSV."""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
+from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
+from torch_geometric.utils import to_undirected
+
+from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.utils.files import first_line
+
+#: Names of the columns with the two ends of an edge, which are otherwise the first two.
+_ENDS = (('source', 'target'), ('src', 'dst'), ('from', 'to'))
+#: Names of the column with labels, if none is given.
+LABELS = ('label', 'y', 'class')
+#: What a file of torch may hold beside tensors.
+_SAFE = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage)
+
+
+@dataclass
+class Table:
+    r"""Columns of text or values, each row with its place in a file, which errors name."""
+
+    places: list[str] = field(default_factory=list)
+    columns: dict[str, list[Any]] = field(default_factory=dict)
+
+    def numbers(self, source: str) -> tuple[dict[str, list[float]], list[str]]:
+        r"""Returns the columns of numbers, and the names of the others. Raises an error for a value that is missing or is no
+        number in a column that starts with a number.
+        """
+        numbers: dict[str, list[float]] = {}
+        others = []
+        for name, values in self.columns.items():
+            if not values or _number(values[0]) is None:
+                others.append(name)
+                continue
+            parsed = [_number(value) for value in values]
+            if None in parsed:
+                row = parsed.index(None)
+                given = f'{values[row]!r} in {self.places[row]}, column {name}'
+                raise ArgumentError(source, given, 'numbers in this column, as in its first row')
+            numbers[name] = [value for value in parsed if value is not None]
+        return numbers, others
+
+
+def _number(value: Any) -> float | None:
+    try:
+        return None if value is None else float(value)
+    except ValueError:
+        return None
+
+
+def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None, directed: bool = False) -> list[Data]:
+    r"""Reads the graphs of a file, with labels :obj:`y` as numbers, or as a list of text where a file has text.
+
+    Raises:
+        ValueError: If the file is of no known kind, is broken, or has no labels of this name. The message names the place.
+    """
+    reader = _READERS.get(path.suffix.lower())
+    if reader is None:
+        raise ArgumentError('data', str(path), f'files that end in {", ".join(_READERS)}')
+    for name, file in (('data', path), ('nodes', nodes)):
+        if file is not None and not file.is_file():
+            raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
+    if nodes is not None and reader is not _read_csv:
+        raise ArgumentError('nodes', str(nodes), 'a table of nodes beside a table of edges in CSV')
+    return reader(path, nodes, label, directed)
+
+
+def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
+    try:
+        with torch.serialization.safe_globals(list(_SAFE)):
+            stored = torch.load(path, map_location='cpu', weights_only=True)
+    except Exception as error:  # of many kinds, if it is another file
+        held = re.search(r'GLOBAL (\S+)', str(error))
+        given = f'{path}, which holds {held[1]}' if held else f'{path}, which is no file of torch ({type(error).__name__})'
+        raise ArgumentError('data', given, 'files of torch.save(data) or torch.save([data, ...]), with objects Data') from error
+    graphs = stored if isinstance(stored, list) else [stored]
+    for index, graph in enumerate(graphs):
+        if not isinstance(graph, Data):
+            raise ArgumentError('data', f'{type(graph).__name__} in {path}, entry {index}', 'objects Data of PyG')
+        graph['y'] = _labels_of(graph, label, f'{path}, graph {index}')
+    return graphs
+
+
+def _labels_of(graph: Data, label: str | None, source: str) -> Any:
+    name = label or 'y'
+    if graph.get(name) is None:
+        keys = ', '.join(key for key in graph.to_dict() if key not in ('x', 'edge_index', 'edge_attr'))
+        raise ArgumentError('label', f'{name!r}, which {source} lacks', keys or 'data with labels y', 'name them with --label')
+    return graph[name]
+
+
+def _read_graphml(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
+    from xml.etree.ElementTree import ParseError
+
+    import networkx
+
+    try:
+        graph = networkx.read_graphml(path)
+    except ParseError as error:
+        line, column = error.position
+        raise ArgumentError('data', f'{path}, line {line}, column {column + 1}: {error.msg}', 'GraphML') from error
+    except (networkx.NetworkXException, ValueError, KeyError, UnicodeDecodeError) as error:
+        raise ArgumentError('data', f'{path}: {first_line(error)}', 'GraphML as networkx reads it') from error
+    table, number = _table(graph.nodes(data=True), 'node'), {name: index for index, name in enumerate(graph)}
+    edges = list(graph.edges(data=True))
+    links = _table(((f'{u} - {v}', attributes) for u, v, attributes in edges), 'edge')
+    ends = [[number[u] for u, _, _ in edges], [number[v] for _, v, _ in edges]]
+    return [_assemble(str(path), table, links, ends, label, directed or graph.is_directed())]
+
+
+def _table(rows: Any, kind: str) -> Table:
+    rows = list(rows)
+    names = dict.fromkeys(name for _, attributes in rows for name in attributes)
+    columns = {name: [attributes.get(name) for _, attributes in rows] for name in names}
+    return Table([f'{kind} {name}' for name, _ in rows], columns)
+
+
+def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
+    links = _read_table(path)
+    source, target = next((pair for pair in _ENDS if set(pair) <= links.columns.keys()), tuple(links.columns)[:2])
+    names = list(zip(links.columns.pop(source), links.columns.pop(target), strict=True))
+    if nodes is None:
+        table, known = Table(), list(dict.fromkeys(name for pair in names for name in pair))
+    else:
+        table = _read_table(nodes)
+        known = table.columns.pop('id' if 'id' in table.columns else next(iter(table.columns)))
+    number = {name: index for index, name in enumerate(known)}
+    if len(number) < len(known):
+        row = next(row for row, name in enumerate(known) if name in known[:row])
+        raise ArgumentError('nodes', f'{known[row]!r} in {table.places[row]} again', 'each node once')
+    for place, pair in zip(links.places, names, strict=True):
+        for name in pair:
+            if name not in number:
+                raise ArgumentError('data', f'{name!r} in {place}, which {nodes} lacks', 'nodes of the table of nodes')
+    ends = [[number[name] for name in side] for side in zip(*names, strict=True)] or [[], []]
+    return [_assemble(str(nodes or path), table, links, ends, label, directed, len(known))]
+
+
+def _read_table(path: Path) -> Table:
+    with open(path, encoding='utf-8-sig', newline='') as file:
+        reader = csv.reader(file, delimiter='\t' if path.suffix.lower() == '.tsv' else ',')
+        try:
+            header = [name.strip() for name in next(reader, [])]
+            if len(header) < 2 or any(_number(name) is not None for name in header) or len({*header}) < len(header):
+                given = f'{",".join(header)!r} in line 1'
+                raise ArgumentError(str(path), given, 'different names of two or more columns, such as source,target,weight')
+            rows = [(reader.line_num, row) for row in reader if row]
+        except (UnicodeDecodeError, csv.Error) as error:
+            raise ArgumentError(
+                str(path), f'line {reader.line_num + 1}: {first_line(error)}', 'tables in CSV, in UTF-8'
+            ) from error
+    for line, row in rows:
+        if len(row) != len(header):
+            raise ArgumentError(str(path), f'{len(row)} columns in line {line}', f'{len(header)}, as in line 1')
+    columns = {name: [row[place].strip() or None for _, row in rows] for place, name in enumerate(header)}
+    return Table([f'{path}, line {line}' for line, _ in rows], columns)
+
+
+def _assemble(
+    source: str,
+    nodes: Table,
+    edges: Table,
+    ends: Sequence[Sequence[int]],
+    label: str | None,
+    directed: bool,
+    num_nodes: int | None = None,
+) -> Data:
+    num_nodes = len(nodes.places) if num_nodes is None else num_nodes
+    name = label or next((name for name in LABELS if name in nodes.columns), None)
+    if name not in nodes.columns:
+        accepted = ', '.join(nodes.columns) or 'a table of nodes with a column of labels'
+        remedy = 'name one of these columns with --label' if nodes.columns else 'give the table with --nodes'
+        raise ArgumentError('label', f'{name or "no label"}, which {source} lacks', accepted, remedy)
+    y = nodes.columns.pop(name)
+    features, ignored = nodes.numbers('nodes')
+    weights, more = edges.numbers('data')
+    if ignored := ignored + more:
+        warn(f'{source}: the columns {", ".join(ignored)} are no numbers, and are not used; encode them as numbers')
+    edge_index = torch.tensor(ends, dtype=torch.long)
+    weight = weights.pop('weight', None)
+    attributes: dict[str, Tensor] = {}
+    if weight is not None:
+        attributes['edge_weight'] = torch.tensor(weight)
+    if weights:
+        attributes['edge_attr'] = torch.tensor(list(weights.values())).t().contiguous()
+    if not directed:  # each line is an edge in both directions
+        keys = list(attributes)
+        edge_index, values = to_undirected(edge_index, [attributes[key] for key in keys], num_nodes, reduce='mean')
+        attributes = dict(zip(keys, values, strict=True))
+    x = torch.tensor(list(features.values())).t().contiguous() if features else None
+    data = Data(x=x, edge_index=edge_index, num_nodes=num_nodes, **attributes)
+    data['y'] = y
+    return data
+
+
+_READERS: dict[str, Callable[[Path, Path | None, str | None, bool], list[Data]]] = {
+    **dict.fromkeys(('.pt', '.pth'), _read_torch),
+    '.graphml': _read_graphml,
+    **dict.fromkeys(('.csv', '.tsv'), _read_csv),
+}

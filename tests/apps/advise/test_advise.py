@@ -1,0 +1,196 @@
+"""The command, on trees so small that a training takes a second."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import yaml
+from torch_geometric.data import Data
+from torch_geometric.graphgym.config import cfg
+
+from pyg_topomask.__main__ import main
+from pyg_topomask.apps.advise import advise, trials
+from pyg_topomask.apps.advise.candidates import candidates
+from pyg_topomask.apps.advise.profile import GraphProfile
+from pyg_topomask.graphgym.configuration import load_config
+
+SMALL = ['optim.max_epoch', '2', 'topomask.dataset', '{num_graphs: 10, size: 12, radius: 2, num_keys: 2}']
+SMALL += ['topomask.progress', 'False', 'gt.dim_hidden', '8', 'gnn.dim_inner', '8', 'gt.layers', '1']
+
+#: Trees of 100 nodes.
+TREES: dict[str, Any] = {
+    'graphs': 10,
+    'nodes': 300,
+    'largest': 300,
+    'degree': 2.0,
+    'one_way': 0.0,
+    'weighted': False,
+    'forest': True,
+    'grid': False,
+    'within': tuple(min(2.0**hops, 300.0) for hops in range(17)),
+    'reaching': 300.0,
+    'farthest': 20,
+}
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def names(options: tuple[str, ...] = (), **changed: Any) -> list[str]:
+    load_config('lookup-trees', options)
+    return [model.name.removeprefix('SAGE+') for model in candidates(GraphProfile(**{**TREES, **changed}))[0]]
+
+
+def test_masks_fit_the_graphs() -> None:
+    plain = ['None', 'None, 6 layers', 'Linear']
+    assert names() == [*plain, 'Hop', 'Tree', 'PowerSeries', 'None+Hop']
+    assert names(largest=100) == [*plain, 'Transformer', 'Hop', 'Tree', 'PowerSeries', 'None+Hop']
+    assert names(forest=False) == [*plain, 'Hop', 'PowerSeries', 'HeatKernel', 'None+Hop']
+    assert names(forest=False, grid=True) == [*plain, 'Hop', 'Toeplitz', 'PowerSeries', 'None+Hop']
+    assert names(forest=False, one_way=0.5, farthest=5) == [*plain, 'Hop', 'PowerSeries', 'AsymmetricGRF', 'None+Hop']
+    dense = {'forest': False, 'degree': 90.0, 'within': (1.0, *[91.0] * 16)}
+    assert names(**dense) == [*plain, 'GRF', 'None+GRF']
+
+
+def test_options_of_the_configuration_are_kept_and_others_fit() -> None:
+    load_config('lookup-trees')  # which states the options of Hop, and none of PowerSeries
+    hop, _, series = (model for model in candidates(GraphProfile(**TREES))[0] if model.masked and 'None' not in model.name)
+    assert not any('Hop' in word for word in hop.options[2:])
+    assert '4 hops' in hop.why
+    assert series.options[2:4] == ('topomask.PowerSeries.order', '4')
+    load_config('digits')
+    models, left_out = candidates(GraphProfile(**{**TREES, 'largest': 1000}))
+    hop = next(model for model in models if model.masked)
+    assert hop.options == ('gt.layer_type', 'GINE+Hop', 'topomask.Hop.max_hops', '6')  # 2**6 = 64 nodes within 6 hops
+    assert left_out == ['Transformer, because a graph has 1,000 nodes']
+
+
+def test_a_verdict_from_trainings(capsys: pytest.CaptureFixture[str]) -> None:
+    report = advise('lookup-trees', SMALL, seeds=2)
+    assert [model['seeds'] for model in report['models']].count([0, 1]) == 5
+    assert [model['seeds'] for model in report['models']].count([0]) == len(report['models']) - 5
+    folder = Path('results/advise-lookup-trees')
+    stored = json.loads((folder / 'advise.json').read_text())
+    assert stored['verdict'] == report['verdict']
+    for model in report['models']:
+        results = [json.loads(path.read_text()) for path in sorted(folder.glob(f'{_folder(model["model"])}/*/result.json'))]
+        assert model['test'] == [result['test_accuracy'] for result in results]
+        assert model['parameters'] == results[0]['parameters']
+    page = (folder / 'advise.html').read_text()
+    assert report['verdict']['sentence'] in page
+    assert not re.search(r'(src|href)="(?!data:)', page)  # it loads nothing
+    assert (folder / 'advise.png').stat().st_size > 0
+    shown = capsys.readouterr().out
+    assert report['verdict']['sentence'] in shown
+    best = yaml.safe_load((folder / 'best.yaml').read_text())
+    load_config(folder / 'best.yaml')
+    word = report['winner'].split(',')[0]
+    assert best['gt']['layer_type'] == cfg.gt.layer_type == word
+    assert cfg.topomask.dataset.size == 12
+
+
+def _folder(name: str) -> str:
+    return name.replace('+', '-').replace(', ', '-').replace(' ', '-')
+
+
+def test_resume_trains_only_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    first = advise('lookup-trees', SMALL, seeds=2)
+    folder = Path('results/advise-lookup-trees')
+    removed = next(model['model'] for model in first['models'] if len(model['seeds']) == 2)
+    shutil.rmtree(folder / _folder(removed) / '1')
+    trained: list[str] = []
+    original = trials.train_seed
+
+    def record(run: Path, *rest: Any) -> Any:
+        trained.append(run.relative_to(folder).as_posix())
+        return original(run, *rest)
+
+    monkeypatch.setattr(trials, 'train_seed', record)
+    again = advise('lookup-trees', SMALL, seeds=2, resume=True)
+    assert trained == [f'{_folder(removed)}/1']
+    assert [model['test'] for model in again['models']] == [model['test'] for model in first['models']]
+    assert again['verdict'] == first['verdict']
+
+
+def test_a_mask_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    original = trials.train_seed
+
+    def fail(run: Path, *rest: Any) -> Any:
+        if 'Tree' in str(run):
+            raise FloatingPointError('the training loss became nan')
+        return original(run, *rest)
+
+    monkeypatch.setattr(trials, 'train_seed', fail)
+    report = advise('lookup-trees', SMALL, seeds=2)
+    (tree,) = (model for model in report['models'] if 'Tree' in model['model'])
+    assert (tree['test'], tree['failure']) == ([], 'the training loss became nan')
+    assert 'failed: the training loss became nan' in capsys.readouterr().out
+
+
+def test_a_file_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
+    names = [f'n{index}' for index in range(30)]
+    Path('roads.csv').write_text('source,target\n' + ''.join(f'{a},{b}\n' for a, b in pairwise(names)))
+    Path('towns.csv').write_text('id,kind,height\n' + ''.join(f'{name},{"ab"[i // 15]},{i}\n' for i, name in enumerate(names)))
+    arguments = ['--data', 'roads.csv', '--nodes', 'towns.csv', '--label', 'kind', '--seeds', '1', '--out', 'here']
+    assert main(['advise', *arguments, 'optim.max_epoch', '2', 'topomask.progress', 'False']) == 0
+    assert 'One graph of 30 nodes, 1.9 edges a node: undirected trees' in capsys.readouterr().out
+    report = json.loads(Path('here/advise-roads/advise.json').read_text())
+    assert report['verdict']['word'] == 'undecided'
+    assert main(['train', '--cfg', 'here/advise-roads/best.yaml', 'topomask.progress', 'False', 'optim.max_epoch', '1']) == 0
+
+
+@pytest.mark.parametrize('kind', ['regression', 'several labels', 'labels of nodes'])
+def test_other_labels(kind: str) -> None:
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    labels = {
+        'regression': lambda i: torch.tensor([i / 7]),
+        'several labels': lambda i: torch.tensor([[i % 2, 1.0 - i % 2]]),
+        'labels of nodes': lambda i: torch.tensor([0, i % 2, 1]),
+    }[kind]
+    edges = {'edge_attr': torch.ones(4, 2)} if kind == 'regression' else {}
+    torch.save([Data(edge_index=path, num_nodes=3, y=labels(i), **edges) for i in range(40)], 'mine.pt')
+    report = advise(None, ['optim.max_epoch', '1', 'topomask.progress', 'False'], data='mine.pt', seeds=1)
+    assert report['metric'] == {'regression': 'mae', 'several labels': 'average_precision'}.get(kind, 'accuracy')
+    assert report['maximize'] == (kind != 'regression')
+    assert report['models'][0]['model'] == ('GINE+None' if kind == 'regression' else 'SAGE+None')
+
+
+def test_a_metric_that_is_not_defined(capsys: pytest.CaptureFixture[str]) -> None:
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    torch.save([Data(edge_index=path, num_nodes=3, y=torch.tensor([[i == 0, i == 1]]).float()) for i in range(20)], 'mine.pt')
+    assert main(['advise', '--data', 'mine.pt', 'optim.max_epoch', '1', 'topomask.progress', 'False']) == 2
+    assert 'split in which average_precision is not defined' in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ('arguments', 'message'),
+    [
+        (['--cfg', 'digits', '--data', 'a.pt'], 'data: got a.pt beside cfg digits'),
+        (['--nodes', 'a.csv'], 'nodes: got a.csv; accepted: this only beside data'),
+        (['--data', 'a.pt'], "a.pt', which is no file"),
+        (['--seeds', '0'], 'seeds: got 0'),
+        (['--cfg', 'recommend/lastfm'], 'a configuration of recommendation'),
+        (['--cfg', 'models/GKAT'], "model.type: got 'GKAT'"),
+        (['optim.max_epoch'], "options: got 'optim.max_epoch', 1 word"),
+    ],
+)
+def test_bad_arguments(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(['advise', *arguments]) == 2
+    assert message in capsys.readouterr().err
+    assert not list(Path().rglob('*.json'))
+
+
+def test_a_configuration_of_graphgps_trains_with_our_model() -> None:
+    config = yaml.safe_load(Path(trials.__file__).parents[3].joinpath('graphgps_configs/lookup-trees.yaml').read_text())
+    config['model']['type'] = 'GPSModel'
+    Path('gps.yaml').write_text(yaml.safe_dump(config))
+    assert advise('gps.yaml', SMALL, seeds=1)['models'][0]['test']

@@ -1,0 +1,55 @@
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from pyg_topomask.apps.advise.verdict import Verdict, decide
+
+
+def runs(*test: float, val: float | None = None) -> dict[int, dict[str, float]]:
+    return {seed: {'val_accuracy': value if val is None else val, 'test_accuracy': value} for seed, value in enumerate(test)}
+
+
+def judge(masked: tuple[float, ...], without: tuple[float, ...], maximize: bool = True) -> Verdict:
+    return decide({'GIN+Hop': runs(*masked)}, {'GIN+None': runs(*without)}, 'accuracy', maximize)
+
+
+@pytest.mark.parametrize(
+    ('masked', 'without', 'maximize', 'word', 'said'),
+    [
+        ((0.9, 0.91, 0.92), (0.6, 0.62, 0.61), True, 'gain', 'GIN+Hop gains 0.300 ± 0.006 accuracy'),
+        ((0.6, 0.62, 0.61), (0.9, 0.91, 0.92), True, 'loss', 'No mask helps: GIN+Hop, the best with a mask, loses 0.300'),
+        ((0.6, 0.62, 0.61), (0.9, 0.91, 0.92), False, 'gain', 'GIN+Hop has 0.300 ± 0.006 accuracy less than'),
+        ((0.6, 0.62, 0.61), (0.61, 0.61, 0.61), True, 'none', 'A gain above 0.012 would have shown'),
+        ((0.60, 0.64, 0.62), (0.60, 0.61, 0.62), True, 'undecided', '9 more seeds would decide'),
+        ((0.62,), (0.61,), True, 'undecided', 'with one seed. Two more would show an error'),
+    ],
+)
+def test_verdicts(masked: tuple[float, ...], without: tuple[float, ...], maximize: bool, word: str, said: str) -> None:
+    verdict = judge(masked, without, maximize)
+    assert verdict.word == word
+    assert said in verdict.sentence
+
+
+def test_the_number_of_seeds_that_would_decide() -> None:
+    # Differences 0, 0.03, 0: mean 0.01, deviation 0.01732. 2 * 0.01732 / sqrt(n) <= 0.01 from n = 12 on.
+    verdict = judge((0.60, 0.64, 0.62), (0.60, 0.61, 0.62))
+    assert math.isclose(verdict.gain, 0.01)
+    assert math.isclose(verdict.error, 0.01)
+    assert '9 more' in verdict.sentence
+
+
+def test_models_are_chosen_by_validation() -> None:
+    masked = {'GIN+Hop': runs(0.9, 0.9, val=0.5), 'GIN+GRF': runs(0.7, 0.71, val=0.6)}
+    without = {'GIN+None': runs(0.8, 0.8, val=0.4), 'GIN+Linear': runs(0.6, 0.6, val=0.5)}
+    verdict = decide(masked, without, 'accuracy', True)
+    assert (verdict.masked, verdict.without) == ('GIN+GRF', 'GIN+Linear')
+    assert math.isclose(verdict.gain, 0.105)
+    assert decide(masked, without, 'accuracy', False).masked == 'GIN+Hop'
+
+
+def test_only_common_seeds_are_compared_and_validation_stands_in_for_a_test_split() -> None:
+    one = {0: {'val_accuracy': 0.5}, 1: {'val_accuracy': 0.7}, 2: {'val_accuracy': 0.9}}
+    other = {1: {'val_accuracy': 0.6}, 2: {'val_accuracy': 0.8}}
+    assert math.isclose(decide({'a': one}, {'b': other}, 'accuracy', True).gain, 0.1)

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import networkx
+import pytest
+import torch
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.apps.datasets import GraphFile
+
+PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def read(path: str, **arguments: Any) -> GraphFile:
+    return GraphFile('stored', path=path, **arguments)
+
+
+def write_tables() -> None:
+    """A path a - b - c - d with a loop at d, in which c has no label."""
+    Path('edges.csv').write_text('source,target,weight,lanes\na,b,0.5,1\nb,c,2,1\nc,d,1,2\nd,d,3,1\n')
+    Path('nodes.csv').write_text('id,kind,height\nd,rail,4\na,road,1\nb,rail,2\nc,,3\n')
+
+
+def save(graphs: Any) -> str:
+    torch.save(graphs, 'graphs.pt')
+    return 'graphs.pt'
+
+
+def graph(y: Any, **more: Tensor) -> Data:
+    return Data(edge_index=PATH, num_nodes=3, y=y, **more)
+
+
+def test_tables_become_one_graph_in_both_directions() -> None:
+    write_tables()
+    with pytest.raises(ValueError, match='test_mask: got no node'):  # three labels do not fill three splits
+        read('edges.csv', nodes='nodes.csv', label='kind')
+    rows = [f'{name},{"ab"[i % 2]},{i}\n' for i, name in enumerate('dabcefghij')]
+    Path('nodes.csv').write_text(''.join(['id,kind,height\n', *rows]))
+    data = read('edges.csv', nodes='nodes.csv', label='kind')[0]
+    dense = torch.zeros(10, 10).index_put((data.edge_index[0], data.edge_index[1]), data.edge_weight)
+    d, a, b, c = range(4)
+    expected = torch.zeros(10, 10)
+    for one, other, weight in ((a, b, 0.5), (b, c, 2.0), (c, d, 1.0), (d, d, 3.0)):
+        expected[one, other] = expected[other, one] = weight
+    assert torch.equal(dense, expected)
+    assert data.edge_attr.shape == (7, 1)
+    assert data.x.flatten().tolist() == list(range(10))
+    assert data.y.tolist() == [0, 1] * 5
+    masks = torch.stack([data.train_mask, data.val_mask, data.test_mask])
+    assert masks.sum(0).tolist() == [1] * 10
+    assert masks.sum(1).tolist() == [6, 2, 2]
+    one_way = read('edges.csv', nodes='nodes.csv', label='kind', directed=True)[0]
+    assert one_way.edge_index.tolist() == [[a, b, c, d], [b, c, d, d]]
+
+
+def test_nodes_without_a_label_are_in_no_split() -> None:
+    Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(20)))
+    labels = ''.join(f'{i},{"" if i == 7 else i % 2}\n' for i in range(21))
+    Path('nodes.csv').write_text(f'id,label\n{labels}')
+    data = read('edges.csv', nodes='nodes.csv')[0]
+    assert not bool((data.train_mask | data.val_mask | data.test_mask)[7])
+    assert data.y[[6, 8, 9]].tolist() == [0, 0, 1]
+    degrees = torch.tensor([1.0] + [2.0] * 19 + [1.0])
+    torch.testing.assert_close(data.x, torch.stack([torch.ones(21), degrees.log1p()], 1))
+
+
+@pytest.mark.parametrize('kind', [networkx.Graph, networkx.DiGraph])
+def test_graphml(kind: type[networkx.Graph]) -> None:
+    stored = networkx.path_graph(12, create_using=kind)
+    for node in stored:
+        stored.nodes[node].update(club='east' if node % 2 else 'west', age=node / 2)
+    networkx.set_edge_attributes(stored, 1.5, 'weight')
+    networkx.write_graphml(stored, 'graph.graphml')
+    data = read('graph.graphml', label='club')[0]
+    assert data.num_edges == (11 if kind is networkx.DiGraph else 22)
+    assert data.y.tolist() == [1, 0] * 6
+    assert data.x.flatten().tolist() == [node / 2 for node in range(12)]
+    assert data.edge_weight.unique().tolist() == [1.5]
+    with pytest.warns(UserWarning, match='the columns club are no numbers'):
+        assert read('graph.graphml', label='age')[0].y.shape == (12, 1)  # numbers to predict
+
+
+def test_graphs_with_a_label_each_are_split_by_class() -> None:
+    path = save([graph(torch.tensor([7 if index % 2 else 3])) for index in range(20)])
+    dataset = read(path)
+    assert [int(data.y) for data in dataset] == [0, 1] * 10
+    splits = dataset.split_indices()
+    assert [len(index) for index in splits.values()] == [12, 4, 4]
+    assert all(int(index.remainder(2).sum()) == len(index) // 2 for index in splits.values())
+
+
+def test_other_files_of_torch() -> None:
+    graphs = [graph(torch.tensor([0, 1, index % 2])) for index in range(6)]
+    assert read(save(graphs))[5].y.tolist() == [0, 1, 1]  # a label for each node
+    several = [graph(torch.tensor([[1.0, index % 2, 0.0]])) for index in range(10)]
+    assert read(save(several))[1].y.tolist() == [[1.0, 1.0, 0.0]]
+    text = [graph(name) for name in ['b', 'a'] * 5]
+    assert [int(data.y) for data in read(save(text))] == [1, 0] * 5
+    masks = {f'{name}_mask': torch.arange(3) == place for place, name in enumerate(('train', 'val', 'test'))}
+    data = read(save(graph(torch.tensor([0.5, float('nan'), 1.0])[[0, 2, 0]], **masks)))[0]
+    assert data.test_mask.tolist() == [False, False, True]
+
+
+BROKEN = {
+    'suffix': ('graph.txt', 'x', 'files that end in .pt'),
+    'columns': ('edges.csv', 'source,target\na,b\nc\n', r'1 columns in line 3'),
+    'header': ('edges.csv', '0,1\n1,2\n', "'0,1' in line 1"),
+    'number': ('edges.csv', 'source,target,weight\na,b,1\na,c,far\n', r"'far' in edges.csv, line 3, column weight"),
+    'no label': ('edges.csv', 'source,target\na,b\n', 'give the table with --nodes'),
+    'graphml': ('graph.graphml', '<graphml>\n <node>\n</graphml>', 'line 3, column 3'),
+    'torch': ('graph.pt', 'text', 'which is no file of torch'),
+}
+
+
+@pytest.mark.parametrize('case', BROKEN)
+def test_broken_files_are_refused_at_their_place(case: str) -> None:
+    name, text, message = BROKEN[case]
+    Path(name).write_text(text)
+    Path('nodes.csv').write_text('id,label\na,0\nb,1\nc,1\n')
+    nodes = {'nodes': 'nodes.csv'} if case == 'number' else {}
+    with pytest.raises(ValueError, match=message):
+        read(name, **nodes)
+    assert not list(Path('stored').rglob('*.pt'))  # nothing is stored
+
+
+def test_tables_that_disagree_are_refused() -> None:
+    write_tables()
+    Path('edges.csv').write_text('source,target\na,b\na,z\n')
+    with pytest.raises(ValueError, match=r"'z' in edges.csv, line 3, which nodes.csv lacks"):
+        read('edges.csv', nodes='nodes.csv', label='kind')
+    Path('nodes.csv').write_text('id,kind\na,0\nb,1\na,1\n')
+    with pytest.raises(ValueError, match=r"'a' in nodes.csv, line 4 again"):
+        read('edges.csv', nodes='nodes.csv', label='kind')
+    Path('nodes.csv').write_text('id,kind\na,0\nb,1\nz,1\n')
+    with pytest.raises(ValueError, match=r'label: got colour, which nodes.csv lacks; accepted: kind'):
+        read('edges.csv', nodes='nodes.csv', label='colour')
+    with pytest.raises(ValueError, match=r'nodes: got nodes.csv; accepted: a table of nodes beside a table of edges'):
+        read(save(graph(torch.tensor([0, 1, 0]))), nodes='nodes.csv')
+
+
+class Code:
+    def __reduce__(self) -> Any:
+        return print, ('code of the file ran',)
+
+
+@pytest.mark.parametrize(
+    ('graphs', 'message'),
+    [
+        ([graph(torch.tensor([1])) for _ in range(5)], 'as the only label'),
+        (graph(None), "'y', which graphs.pt, graph 0 lacks"),
+        (graph(torch.tensor([0, 1])), '2 labels for 1 graphs of 3 nodes'),
+        (graph(torch.tensor([0.0, float('inf'), 1.0])), 'infinite numbers'),
+        (
+            [graph(torch.tensor([float(index)])) if index else graph(torch.tensor([float('nan')])) for index in range(9)],
+            '1 missing',
+        ),
+        (graph(torch.tensor([0, 1, 0]), train_mask=torch.ones(3, dtype=torch.bool)), 'val_mask, test_mask: got none'),
+        (Data(pos=torch.rand(3, 2), edge_index=PATH[:, :0], y=torch.tensor([0, 1, 0])), 'KNNGraph'),
+        ([], 'without graphs'),
+        ([3], 'int in graphs.pt, entry 0'),
+    ],
+)
+def test_labels_and_graphs_that_cannot_be_trained_on(graphs: Any, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        read(save(graphs))
+
+
+def test_no_code_of_a_file_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    Path('graphs.pt').write_bytes(pickle.dumps(Code()))
+    with pytest.raises(ValueError, match=r'data: got graphs.pt'):
+        read('graphs.pt')
+    torch.save(Code(), 'graphs.pt')
+    with pytest.raises(ValueError, match='which holds print'):
+        read('graphs.pt')
+    assert 'code of the file ran' not in capsys.readouterr().out
+
+
+def test_several_splits_name_the_choice() -> None:
+    masks = {f'{name}_mask': torch.ones(3, 10, dtype=torch.bool) for name in ('train', 'val', 'test')}
+    with pytest.raises(ValueError, match=r'data.train_mask\[:, 0\]'):
+        read(save(graph(torch.tensor([0, 1, 0]), **masks)))
