@@ -91,7 +91,7 @@ def commands(document: Path) -> list[list[str]]:
     text = document.read_text()
     lines = [line for block in blocks(document, 'bash') for line in block.splitlines()]
     lines += re.findall(r'`([^`\n]+)`', re.sub(r'^```.*?^```$', '', text, flags=re.DOTALL | re.MULTILINE))
-    pattern = re.compile(r'python (?:-m pyg_topomask|ball_mask\.py) (.+)')
+    pattern = re.compile(r'(?:python -m pyg_topomask|pyg-topomask|python ball_mask\.py) (.+)')
     command_lines = [match[1] for match in map(pattern.search, lines) if match is not None]
     return [shlex.split(line, comments=True) for line in command_lines if '...' not in line]
 

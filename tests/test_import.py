@@ -89,6 +89,7 @@ API = {
         'SinDegreeAttention',
         'ToeplitzAttention',
         'TopoGPSConv',
+        'attention',
     ],
     'pyg_topomask.nn.models': ['GKAT', 'Interlacer', 'MGFormer', 'TopologicalViT', 'ViViT'],
     'pyg_topomask.transforms': [

@@ -204,7 +204,7 @@ def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
             'cfg',
             f'{cfg_file!r}, whose model.type is GPSModel, a model of GraphGPS',
             'configurations with another model.type, such as TopoGPSModel',
-            f'in a checkout of GraphGPS run python -m pyg_topomask graphgps --cfg {cfg_file}',
+            f'in a checkout of GraphGPS run pyg-topomask graphgps --cfg {cfg_file}',
         )
 
 

@@ -42,7 +42,7 @@ def find_config(cfg: str | Path) -> Path:
         'cfg',
         f'{str(cfg)!r}, which is no file',
         'YAML files, and names of configurations, such as digits and cora',
-        f'the package has {" and ".join(similar)}' if similar else 'python -m pyg_topomask list configs prints all names',
+        f'the package has {" and ".join(similar)}' if similar else 'pyg-topomask list configs prints all names',
     )
 
 
