@@ -200,6 +200,12 @@ def test_commands_name_options_and_files_that_exist(document: Path, checkout: Pa
             assert not options, words
 
 
+def test_the_shell_completes_all_commands() -> None:
+    (words,) = re.findall(r'^complete -o default -W "(.*)" pyg-topomask$', TRAINING.read_text(), re.MULTILINE)
+    (command,) = (action for action in _parser()._actions if action.dest == 'command')
+    assert words.split() == list(command.choices or [])
+
+
 def anchors(document: Path) -> set[str]:
     """The anchors that GitHub gives the headings of a document."""
     headings = re.findall(
