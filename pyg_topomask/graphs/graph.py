@@ -222,6 +222,16 @@ class Graph:
         r"""As :attr:`fingerprint`, but of the edges without their weights, :obj:`[num_graphs, 3]`."""
         return self._hashed(None)
 
+    @property
+    def is_directed(self) -> bool:
+        r"""Whether an edge has no reverse edge. Weights do not count."""
+        return self.cached('directed', self._directed)
+
+    def _directed(self) -> bool:
+        source, target = self.edge_index.long()
+        there, back = (splitmix((first << 32) ^ second).sum() for first, second in ((source, target), (target, source)))
+        return bool(there != back)
+
     def _hashed(self, weight: Tensor | None) -> Tensor:
         source, target = self.edge_index.long()
         graph = self.segments.index.index_select(0, source)

@@ -63,6 +63,7 @@ class AdjacencyMask(Mask):
     """
 
     form = 'sparse'
+    direction = 'followed'
 
     def __init__(
         self,

@@ -53,6 +53,9 @@ class DenseMask(GivenMask):
     """
 
     form = 'product'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     matrix: Tensor
 

@@ -72,6 +72,8 @@ class ExpanderMask(Mask):
     """
 
     form = 'sparse'
+    weighted = False
+    local = False
 
     def __init__(
         self,
@@ -88,6 +90,10 @@ class ExpanderMask(Mask):
         self.input_edges = input_edges
         self.seed = checked_seed(seed=seed)
         self.flow = flow
+
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'followed' if self.input_edges else 'unused'
 
     def settings(self) -> Hashable:
         return type(self), self.degree, self.input_edges, self.seed, self.flow

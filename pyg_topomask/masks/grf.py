@@ -11,6 +11,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.base.directions import warn_of_directed
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.power_series import warn_of_growth
@@ -176,6 +177,14 @@ class GRFMask(LogarithmicMask):
     def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'followed' if self.asymmetric is True else 'both ways'
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return self.walk_settings.weighted
+
     def settings(self) -> Hashable:
         return type(self), self.walk_settings, self.seed, self.stitch, self.fresh
 
@@ -191,6 +200,8 @@ class GRFMask(LogarithmicMask):
         return first
 
     def bind(self, graph: Graph, state: PairedWalks) -> MaskOperator:
+        if self.asymmetric is not True:
+            warn_of_directed(self, graph, 'asymmetric=True (in a YAML the word AsymmetricGRF)')
         f = self.f
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
@@ -216,4 +227,4 @@ class GRFMask(LogarithmicMask):
         return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, {self.walk_settings.text}{self._changed()}'
+        return f'heads={self.heads}, {self.walk_settings.text}{self._changed()}{self._directed()}'

@@ -170,6 +170,10 @@ class HeatKernelMask(DiffusionMask):
         self.flow = flow
         self.tolerance = tolerance
 
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'symmetric' if self.kind in ('laplacian', 'normalized_laplacian') else 'followed'
+
     def settings(self) -> Hashable:
         return type(self), self.kind, self.flow
 

@@ -124,6 +124,8 @@ class HopMask(LogarithmicMask):
 
     form = 'sparse'
     renumbers = 'graph'
+    direction = 'followed'
+    weighted = False
 
     def __init__(
         self,

@@ -34,6 +34,9 @@ class PackingMask(Mask):
     """
 
     form = 'low_rank'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         return None

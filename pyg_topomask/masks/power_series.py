@@ -84,6 +84,7 @@ class PowerSeriesMask(LogarithmicMask):
     #: Without entries if edge weights are learned.
     form = 'sparse'
     renumbers = 'graph'
+    direction = 'followed'
 
     def __init__(
         self,

@@ -15,6 +15,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base.directions import warn_of_directed
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import Hadamard, MaskOperator
@@ -111,6 +112,7 @@ class RWGNKMask(Mask):
                  [1.0000, 1.2500]]])
     """
 
+    direction = 'both ways'
     initial: Tensor
 
     def __init__(
@@ -172,6 +174,10 @@ class RWGNKMask(Mask):
     def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return self.walk_settings.weighted
+
     def settings(self) -> Hashable:
         prepared = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
         return type(self), self.walk_settings, *prepared
@@ -201,6 +207,7 @@ class RWGNKMask(Mask):
         return ExpectedVisits(hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes))
 
     def bind(self, graph: Graph, state: ExpectedVisits | PairedWalks) -> MaskOperator:
+        warn_of_directed(self, graph, 'GRFMask(asymmetric=True, importance=False), which counts visits too,')
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
         discounts = self.discounts
@@ -305,7 +312,9 @@ class RWGNKMask(Mask):
         return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, {"exact, " if self.exact else ""}{self.walk_settings.text}{self._changed()}'
+        return (
+            f'heads={self.heads}, {"exact, " if self.exact else ""}{self.walk_settings.text}{self._changed()}{self._directed()}'
+        )
 
 
 def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:

@@ -65,6 +65,8 @@ class SinDegreeMask(Mask):
     """
 
     form = 'low_rank'
+    weighted = False
+    local = False
 
     bounds: Tensor
     initial: Tensor
@@ -111,6 +113,10 @@ class SinDegreeMask(Mask):
     def seen(self) -> Tensor:
         r"""Whether a training step has changed an embedding, for each row of :attr:`embedding`."""
         return self.offset.detach().ne(0).any(1)
+
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'counted' if self.degree_attr is None else 'unused'
 
     def settings(self) -> Hashable:
         return type(self), self.flow, self.degree_attr
@@ -168,7 +174,7 @@ class SinDegreeMask(Mask):
         return degree.long()
 
     def extra_repr(self) -> str:
-        return f'{super().extra_repr()}, embedding_dim={self.offset.size(1)}'
+        return f'heads={self.heads}{self._changed()}, embedding_dim={self.offset.size(1)}{self._directed()}'
 
 
 def _check_degree(name: str, degree: Tensor) -> None:

@@ -54,6 +54,9 @@ class StochasticRPEMask(Mask):
     """
 
     form = 'low_rank'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     projection: Tensor
 
@@ -105,4 +108,4 @@ class StochasticRPEMask(Mask):
 
     def extra_repr(self) -> str:
         rank, width = self.projection.shape
-        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}{self._changed()}'
+        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}{self._changed()}{self._directed()}'

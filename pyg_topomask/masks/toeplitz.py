@@ -80,6 +80,9 @@ class ToeplitzMask(LogarithmicMask):
     """
 
     form = 'product'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def __init__(
         self,

@@ -104,6 +104,7 @@ class TreeMask(LogarithmicMask):
     """
 
     form = 'product'
+    direction = 'undirected'
 
     fixed: Tensor
 
@@ -174,6 +175,10 @@ class TreeMask(LogarithmicMask):
     def f(self) -> Tensor:
         r"""The function :math:`f`, :obj:`[heads, L + 1]`."""
         return self._numbers(self.raw_f)
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return self.kind == 'exp' or self.unit is not None
 
     def settings(self) -> Hashable:
         return type(self)

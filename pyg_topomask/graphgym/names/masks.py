@@ -48,9 +48,9 @@ def build_mask(tree: Any, heads: int) -> Mask:
         SumMask(
           heads=2
           (masks): ModuleList(
-            (0): AdjacencyMask(heads=2)
+            (0): AdjacencyMask(heads=2, edges followed)
             (1): ScaledMask(
-              heads=2
+              heads=2, edges both ways
               (masks): ModuleList(
                 (0): GRFMask(heads=2, ...)
               )

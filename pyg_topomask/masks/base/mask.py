@@ -67,6 +67,15 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     #: :obj:`"graph"`, or by the :obj:`"state"`, whose node numbers are replaced. :obj:`None` if not at all. Subclasses do not
     #: inherit it, because they may read data of the nodes.
     renumbers: str | None = None
+    #: What the mask does with the direction of edges, a word of
+    #: :data:`~pyg_topomask.masks.base.directions.DIRECTIONS`. :obj:`None` if it is unknown.
+    direction: str | None = None
+    #: Whether edge weights change the mask.
+    weighted: bool = True
+    #: Whether nodes attend only to nodes that edges join to them, so that graphs stay apart without a batch vector.
+    local: bool = True
+    #: Whether the mask has warned that a graph is directed.
+    told_of_direction: bool = False
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
@@ -155,7 +164,10 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     __array_ufunc__ = None
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}{self._changed()}'
+        return f'heads={self.heads}{self._changed()}{self._directed()}'
+
+    def _directed(self) -> str:
+        return '' if self.direction is None else f', edges {self.direction}'
 
     def _changed(self) -> str:
         r"""The arguments that are plain values and differ from their defaults."""
@@ -202,7 +214,9 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
 
 
 class ComposedMask(Mask):
-    r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings."""
+    r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings, and does with
+    directions and weights of edges what it does alone.
+    """
 
     def __init__(self, *masks: Mask) -> None:
         _check_masks(masks, 1)
@@ -224,6 +238,21 @@ class ComposedMask(Mask):
     @property
     def fresh(self) -> bool:
         return any(mask.fresh for mask in self.parts)
+
+    @property
+    def direction(self) -> str | None:  # type: ignore[override]
+        r"""The common word of the masks, of those that read edges if there are any, or :obj:`None` if they differ."""
+        words = {mask.direction for mask in self.parts}
+        words = words - {'unused'} or words
+        return words.pop() if len(words) == 1 else None
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return any(mask.weighted for mask in self.parts)
+
+    @property
+    def local(self) -> bool:  # type: ignore[override]
+        return all(mask.local for mask in self.parts)
 
     @property
     def flow(self) -> str | None:
@@ -276,6 +305,10 @@ class HadamardMask(ComposedMask):
     """
 
     renumbers = 'graph'
+
+    @property
+    def local(self) -> bool:  # type: ignore[override]
+        return any(mask.local for mask in self.parts)
 
     def _form(self, masks: tuple[Mask, ...]) -> str | None:
         form = masks[0].form
