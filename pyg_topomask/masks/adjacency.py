@@ -37,7 +37,7 @@ class AdjacencyMask(Mask):
     :math:`O(E)`.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         self_loop (float, optional): The initial weight :math:`s` of self-loops, learned per head. :obj:`None` adds no
             self-loops. (default: :obj:`1.0`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}` with

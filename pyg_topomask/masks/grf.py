@@ -72,7 +72,7 @@ class GRFMask(LogarithmicMask):
     A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 
     Args:
-        heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own modulation. (default: that of the layer, or :obj:`1`)
         num_walks (int): Walks per node and ensemble :math:`n`. (default: :obj:`4`)
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)

@@ -121,7 +121,7 @@ class HeatKernelMask(DiffusionMask):
     :math:`\lambda` times the largest degree. Gradients flow to :math:`\lambda` and to edge weights that require them.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         kind (str): One of the kinds above. :obj:`"laplacian"` and :obj:`"normalized_laplacian"` need symmetric edges and
             weights. (default: :obj:`"laplacian"`)
         lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0,

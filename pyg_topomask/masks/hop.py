@@ -90,7 +90,7 @@ class HopMask(LogarithmicMask):
     of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
 
     Args:
-        heads (int): The number of heads, each with its own function. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own function. (default: that of the layer, or :obj:`1`)
         max_hops (int): The largest distance :math:`K \ge 0`. (default: :obj:`2`)
         f (torch.Tensor or str): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a name. With
             :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H

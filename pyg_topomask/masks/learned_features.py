@@ -23,7 +23,7 @@ class LearnedFeaturesMask(Mask):
     :math:`O(N \, \text{rank})`.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         num_nodes (int): The largest number of nodes of a graph. (default: :obj:`1`)
         rank (int, optional): The number of features. (default: :obj:`num_nodes`, as in the paper)
 

@@ -42,7 +42,7 @@ class PowerSeriesMask(LogarithmicMask):
     stored in float64. After :obj:`mask.double()`, :meth:`reset_parameters` restores them in this precision.
 
     Args:
-        heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own coefficients. (default: that of the layer, or :obj:`1`)
         order (int): The largest power :math:`K \ge 0`. (default: :obj:`4`)
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
             name. :obj:`None` is :math:`\alpha_k = 2^{-k}`. A name is a kernel of

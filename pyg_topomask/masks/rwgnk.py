@@ -84,7 +84,7 @@ class RWGNKMask(Mask):
     Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal walks.
 
     Args:
-        heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own :math:`\lambda`. (default: that of the layer, or :obj:`1`)
         num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact expectation. (default: :obj:`4`)
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.0`)

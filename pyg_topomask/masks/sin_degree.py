@@ -40,7 +40,7 @@ class SinDegreeMask(Mask):
     tie.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         max_degree (int): The largest degree with a separate embedding. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
         flow (str, optional): The edges that count as the degree of a node: incoming edges with :obj:`"source_to_target"`,

@@ -33,7 +33,7 @@ class StochasticRPEMask(Mask):
     \text{num\_features})`.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         num_sines (int): The number of sines. (default: :obj:`4`)
         num_features (int): The number of random features, the rank of the mask. (default: :obj:`16`)
         gain (float): The initial :math:`g`. (default: :obj:`0.5`)

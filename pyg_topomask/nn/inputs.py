@@ -55,12 +55,21 @@ def check_heads(heads: int, channels: int) -> None:
         raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
 
 
-def check_mask(mask: Mask, heads: int) -> None:
-    r"""Raises an error unless the mask has :obj:`heads` heads, or one head that all share."""
+def fit_mask(mask: Mask, heads: int) -> None:
+    r"""Gives a mask that was made without heads those of the layer. Raises an error unless the mask then has :obj:`heads` heads,
+    or one head that all share.
+    """
     if not isinstance(mask, Mask):
-        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})')
+        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', instance_of(mask))
+    if mask.heads == 1:
+        mask.take_heads(heads)
     if mask.heads not in (1, heads):
         raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
+
+
+def instance_of(given: object) -> str:
+    r"""Returns the remedy for a class in place of an object."""
+    return f'make an object of the class, {given.__name__}(...)' if isinstance(given, type) else ''
 
 
 def with_mask(mask: type[Mask], heads: int, options: dict[str, Any], **decided: Any) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.nn.inputs import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
+from pyg_topomask.nn.inputs import as_graph, check_features, fit_mask, compiled_if_prepared, resolve_channels
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention
@@ -88,7 +88,7 @@ class MaskedLinearAttention(torch.nn.Module):
         self.route = route
         self._warned = False
         self.mask = PackingMask() if mask is None else mask
-        check_mask(self.mask, heads)
+        fit_mask(self.mask, heads)
         self.feature_map = resolve_feature_map(feature_map, out_channels // heads)
         self.lin_q = Linear(channels, out_channels, bias=bias)
         self.lin_k = Linear(channels, out_channels, bias=bias)

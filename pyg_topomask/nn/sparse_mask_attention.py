@@ -12,7 +12,7 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.nn.inputs import check_mask, with_mask
+from pyg_topomask.nn.inputs import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import entries_of
@@ -44,7 +44,7 @@ class SparseMaskAttention(ExplicitAttention):
     ) -> None:
         flow = getattr(mask, 'flow', None) or 'source_to_target'
         super().__init__(channels, heads, dropout, bias, out_channels, flow=flow)
-        check_mask(mask, heads)
+        fit_mask(mask, heads)
         self.mask = mask
 
     def reset_parameters(self) -> None:

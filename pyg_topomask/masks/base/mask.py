@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
@@ -23,17 +23,23 @@ from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
 
 
-def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
-    r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep."""
+def _constructor(init: Callable[..., None]) -> Callable[..., None]:
+    r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep. The
+    mask remembers a call without :obj:`heads`, see :meth:`Mask.take_heads`.
+    """
+    signature = inspect.signature(init)
 
     @wraps(init)
     def construct(self: Mask, *args: Any, **kwargs: Any) -> None:
         if torch.get_default_device().type != 'meta':
             init(self, *args, **kwargs)
-            return
-        with torch.device('cpu'):
-            init(self, *args, **kwargs)
-        self.to('meta')
+        else:
+            with torch.device('cpu'):
+                init(self, *args, **kwargs)
+            self.to('meta')
+        self._without_heads = None
+        if 'heads' in signature.parameters and 'heads' not in signature.bind(self, *args, **kwargs).arguments:
+            self._without_heads = args, kwargs, [parameter.detach().clone() for parameter in self.parameters()]
 
     return construct
 
@@ -49,7 +55,8 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     sparse.
 
     Args:
-        heads (int): The number of heads :math:`H`. (default: :obj:`1`)
+        heads (int): The number of heads :math:`H`. A layer with more heads gives them to a mask made without
+            :obj:`heads`, if it learns something for each head. (default: :obj:`1`)
 
     Raises:
         ValueError: If :obj:`heads` is not a positive whole number.
@@ -76,6 +83,8 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     local: bool = True
     #: Whether the mask has warned that a graph is directed.
     told_of_direction: bool = False
+    # The arguments and the first parameters of a mask that was made without heads, and is in no layer.
+    _without_heads: tuple[tuple[Any, ...], dict[str, Any], list[Tensor]] | None = None
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
@@ -86,7 +95,7 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         super().__init_subclass__(**kwargs)
         cls.renumbers = cls.__dict__.get('renumbers')
         if '__init__' in cls.__dict__:
-            cls.__init__ = _on_cpu_before_meta(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _constructor(cls.__init__)  # type: ignore[method-assign]
 
     @abstractmethod
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
@@ -147,6 +156,33 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
+
+    def take_heads(self, heads: int) -> None:
+        r"""Gives the number of heads of a layer to a mask that was made without :obj:`heads`, if it has parameters for each
+        head. They start as those of a mask made with :obj:`heads`. A mask made with :obj:`heads=1` keeps one head, which all
+        heads of the layer share. If the parameters have changed since the mask was made, it keeps them, and warns.
+        """
+        made, self._without_heads = self._without_heads, None
+        if made is None or heads == self.heads:
+            return
+        args, kwargs, initial = made
+        try:
+            mask = type(self)(*args, **kwargs, heads=heads)
+        except ArgumentError:  # an argument is of one head, such as an f of shape [1, K + 1]
+            return
+        old, new = list(self.parameters()), list(mask.parameters())
+        if [parameter.shape for parameter in old] == [parameter.shape for parameter in new]:
+            return
+        if not all(now.is_meta or torch.equal(now, begun.to(now)) for now, begun in zip(old, initial, strict=True)):
+            warn(
+                f'mask: got a {type(self).__name__} without heads whose parameters have changed since it was made. All {heads} '
+                f'heads of the layer share them. Make the mask with heads={heads}, or with heads=1.'
+            )
+            return
+        for parameter, like in zip(new, old, strict=True):
+            parameter.data = parameter.to(like)
+            parameter.requires_grad_(like.requires_grad)
+        self.__dict__.update(vars(mask.train(self.training)), _without_heads=None)
 
     @property
     def T(self) -> Mask:
@@ -273,6 +309,11 @@ class ComposedMask(Mask):
         for mask in self.parts:
             mask.reset_parameters()
 
+    def take_heads(self, heads: int) -> None:
+        for mask in self.parts:
+            mask.take_heads(heads)
+        self.heads = max(self.heads, *(mask.heads for mask in self.parts))
+
 
 class SumMask(ComposedMask):
     r"""The sum of masks.
@@ -360,6 +401,9 @@ class MultiHeadMask(ComposedMask):
         Mask.__init__(self, sum(mask.heads for mask in masks))
         self.masks = torch.nn.ModuleList(masks)
         self.form = self._form(masks)
+
+    def take_heads(self, heads: int) -> None:
+        r"""Does nothing: the number of masks decides."""
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return Heads(tuple(self._bound(graph, state)))
