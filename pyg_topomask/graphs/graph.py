@@ -2,7 +2,7 @@ r"""The graph on which masks are prepared: edges, weights, and the graph of each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from copy import copy
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -16,6 +16,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edge_checks import checked_edges
+from pyg_topomask.graphs.edge_weights import edge_weights_of
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.locality import inverse, near_order
@@ -84,6 +85,8 @@ class Graph:
     #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
     order: Tensor | None = None
     place: Tensor | None = None
+    #: Transforms that have stored something on data with these edges, which this graph has not.
+    stored_elsewhere: Set[str] = frozenset()
 
     def __init__(
         self,
@@ -124,13 +127,17 @@ class Graph:
     @classmethod
     def from_data(cls, data: Data) -> Graph:
         r"""Creates a graph from :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`, with the edges of
-        :obj:`edge_index`, or else of :obj:`adj_t`. Data without either gives a graph without edges.
+        :obj:`edge_index`, or else of :obj:`adj_t`. Data without either gives a graph without edges. The weights are
+        :obj:`edge_weight`; or else :obj:`weight`, the name of NetworkX; or else :obj:`edge_attr` of one floating point number
+        for each edge, with a warning.
         """
         if not isinstance(data, Data):
             raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch')
         num_nodes = data.num_nodes or 0
-        read = {name: _attribute(data, name) for name in ('edge_index', 'edge_weight', 'adj_t', 'batch')}
-        edge_index, edge_weight, adj_t, batch = read.values()
+        read = {name: _attribute(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
+        edge_index, adj_t, batch, _ = read.values()
+        name, edge_weight = edge_weights_of(data)
+        read[name] = edge_weight
         if edge_index is None and adj_t is not None:
             edge_index, value = _edges_of(adj_t)
             edge_weight = value if edge_weight is None else edge_weight
@@ -221,6 +228,12 @@ class Graph:
     def structure(self) -> Tensor:
         r"""As :attr:`fingerprint`, but of the edges without their weights, :obj:`[num_graphs, 3]`."""
         return self._hashed(None)
+
+    @property
+    def is_weighted(self) -> bool:
+        r"""Whether there are edge weights other than 1."""
+        weight = self.edge_weight
+        return weight is not None and self.cached('weighted', lambda: bool((weight != 1).any()))
 
     @property
     def is_directed(self) -> bool:

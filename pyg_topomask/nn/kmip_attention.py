@@ -135,6 +135,18 @@ class KMIPAttention(ExplicitAttention):
         self.step = 0  # of the schedule of k
 
     @property
+    def reads_edges(self) -> bool:
+        return self.extra_edges in ('input', 'both')
+
+    @property
+    def weighted(self) -> bool:
+        return False
+
+    @property
+    def local(self) -> bool:
+        return False
+
+    @property
     def current_k(self) -> int:
         r"""The number of keys at the current step of the schedule."""
         if self.k_start is None or self.step >= self.k_steps:

@@ -16,7 +16,7 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.nn.inputs import as_graph, check_features, fit_mask, compiled_if_prepared, resolve_channels
+from pyg_topomask.nn.inputs import check_features, compiled_if_prepared, fit_mask, graph_for, resolve_channels
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention
@@ -65,6 +65,9 @@ class MaskedLinearAttention(torch.nn.Module):
         >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
         torch.Size([3, 16])
     """
+
+    #: Whether the layer has warned that edge weights have no effect.
+    told_of_weights: bool = False
 
     def __init__(
         self,
@@ -129,12 +132,24 @@ class MaskedLinearAttention(torch.nn.Module):
         out = attend(generator, x, edge_index, edge_weight, batch, graph)
         return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
 
+    @property
+    def reads_edges(self) -> bool:
+        return self.mask.direction != 'unused'
+
+    @property
+    def weighted(self) -> bool:
+        return self.mask.weighted
+
+    @property
+    def local(self) -> bool:
+        return self.mask.local
+
     def by_head(self, x: Tensor) -> Tensor:
         r"""Splits channels between the heads, from :obj:`[N, out_channels]` to :obj:`[N, H, out_channels // H]`."""
         return x.view(-1, self.heads, self.out_channels // self.heads)
 
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
-        graph = as_graph(x, *given)
+        graph = graph_for(self, x, *given)
         mask = self.mask(graph, generator)
         if isinstance(mask, Renumbered):  # permutes features once, rather than queries, keys and values
             return mask.outward(self._attend_under(mask.inner, mask.inward(x)))

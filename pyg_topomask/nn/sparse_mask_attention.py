@@ -51,6 +51,18 @@ class SparseMaskAttention(ExplicitAttention):
         super().reset_parameters()
         self.mask.reset_parameters()
 
+    @property
+    def reads_edges(self) -> bool:
+        return self.mask.direction != 'unused'
+
+    @property
+    def weighted(self) -> bool:
+        return self.mask.weighted
+
+    @property
+    def local(self) -> bool:
+        return self.mask.local
+
     @abstractmethod
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
         r"""Returns the coefficients :math:`\alpha_{ij}` at the entries of the mask, :obj:`[H, nnz]`."""

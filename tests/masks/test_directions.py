@@ -71,7 +71,7 @@ def test_the_direction_is_what_the_matrix_shows(name: str) -> None:
     assert mask.direction == direction
     both = torch.cat([PATH, PATH.flip(0)], dim=1)
     if direction == 'symmetric':
-        with pytest.raises(ValueError, match='^edge_index: got edges whose weights differ between'):
+        with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ between'):
             matrix(mask, PATH)
         return
     along, against, undirected = (matrix(mask, edges) for edges in (PATH, PATH.flip(0), both))
