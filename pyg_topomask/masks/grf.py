@@ -3,7 +3,7 @@ r"""Masks estimated by graph random features."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -28,6 +28,11 @@ from pyg_topomask.walks.paired import PairedWalks
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.walks.options import FeatureWalkOptions
 
 
 @options_of(WalkSettings)
@@ -128,7 +133,7 @@ class GRFMask(LogarithmicMask):
         share_modulation: bool = False,
         positive: bool | None = None,
         stitch: int = 1,
-        **options: Any,
+        **options: Unpack[FeatureWalkOptions],
     ) -> None:
         super().__init__(heads)
         self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)

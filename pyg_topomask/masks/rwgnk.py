@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -35,6 +35,11 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 # The largest number of entries in a block of rows of the powers.
 _BLOCK = 2**23
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.walks.options import KernelWalkOptions
 
 
 @dataclass(frozen=True)
@@ -126,7 +131,7 @@ class RWGNKMask(Mask):
         learnable: bool = True,
         resample: str = 'never',
         seed: int = 0,
-        **options: Any,
+        **options: Unpack[KernelWalkOptions],
     ) -> None:
         super().__init__(heads)
         self.exact = num_walks is None

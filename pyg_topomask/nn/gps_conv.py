@@ -83,7 +83,7 @@ class TopoGPSConv(GPSConv):
         # PyG raises its own error for edge weights that neither layer takes.
         self.weighted_conv = attn is None or conv is None or _takes_edge_weight(conv)
         self._told_of_weights = conv is None or not _takes_edge_weight(conv)
-        if not self._told_of_weights and hasattr(attn, 'told_of_weights'):
+        if not self._told_of_weights and attn is not None and hasattr(attn, 'told_of_weights'):
             attn.told_of_weights = True  # the weights have an effect in the local layer
         if self.replaces_attention:
             self.attn = attn
@@ -127,7 +127,8 @@ class TopoGPSConv(GPSConv):
         if not self._told_of_weights and isinstance(graph, Graph) and 'edge_weight' not in kwargs and graph.is_weighted:
             self._told_of_weights = True
             warn(
-                f'edge_weight: got none for {type(self.conv).__name__}, and weights in graph. Give edge_weight=graph.edge_weight'
+                f'edge_weight: got none for {type(self.conv).__name__}, and weights in graph. '
+                'Give edge_weight=graph.edge_weight.'
             )
         if batch is None:  # norms and attentions of PyG need it too
             batch = getattr(graph, 'batch', None)

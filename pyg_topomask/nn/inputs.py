@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from math import isqrt
 from types import FrameType
@@ -82,7 +82,7 @@ def instance_of(given: object) -> str:
     return f'make an object of the class, {given.__name__}(...)' if isinstance(given, type) else ''
 
 
-def with_mask(mask: type[Mask], heads: int, options: dict[str, Any], **decided: Any) -> dict[str, Any]:
+def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
     r"""Returns the options of a layer, with a mask created from the options of the mask.
 
     Args:

@@ -3,7 +3,7 @@ r"""Attention over the entries of a sparse mask, which can return its coefficien
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -22,6 +22,11 @@ from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.normalize import quotient
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.options import described_by, options_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.nn.options import AsymmetricGRFAttentionOptions, GRFSoftmaxAttentionOptions
 
 
 @described_by(ExplicitAttention)
@@ -148,7 +153,7 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
 
     mask: GRFMask
 
-    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+    def __init__(self, channels: int, heads: int = 1, **options: Unpack[GRFSoftmaxAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(GRFMask, heads, options, positive=True))
 
 
@@ -179,7 +184,14 @@ class AsymmetricGRFAttention(SparseMaskAttention):
 
     mask: GRFMask
 
-    def __init__(self, channels: int, heads: int = 1, *, feature_map: str | FeatureMap = 'relu', **options: Any) -> None:
+    def __init__(
+        self,
+        channels: int,
+        heads: int = 1,
+        *,
+        feature_map: str | FeatureMap = 'relu',
+        **options: Unpack[AsymmetricGRFAttentionOptions],
+    ) -> None:
         super().__init__(channels, heads, **with_mask(GRFMask, heads, options, asymmetric=True))
         self.feature_map = resolve_feature_map(feature_map, self.out_channels // heads)
 

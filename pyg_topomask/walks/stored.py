@@ -84,8 +84,8 @@ def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tup
     if not walks:
         if transform in graph.stored_elsewhere:
             warn(
-                f'graph: got none, and {transform} has stored walks on the data of edge_index. They are not used, and the layer '
-                'samples walks. Give graph=Graph.from_data(data).'
+                f'graph: got none, and {transform} has stored walks on the data of edge_index. They are not used, and the '
+                'layer samples walks. Give graph=Graph.from_data(data).'
             )
         return None
     longest = min(features.max_walk_length for features in walks)

@@ -124,7 +124,7 @@ def test_a_gps_layer_warns_if_only_its_attention_gets_the_weights() -> None:
     layer, graph = nn.TopoGPSConv(16, GCNConv(16, 16), attn=nn.GRFAttention(16, 4)), Graph(EDGES, 6, WEIGHT)
     assert messages(lambda: layer(X, EDGES, graph=graph, edge_weight=WEIGHT)) == []
     found = messages(lambda: [layer(X, EDGES, graph=graph) for _ in range(2)])
-    assert found == ['edge_weight: got none for GCNConv, and weights in graph. Give edge_weight=graph.edge_weight']
+    assert found == ['edge_weight: got none for GCNConv, and weights in graph. Give edge_weight=graph.edge_weight.']
 
 
 # Attention that needs no edges -------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
+from pyg_topomask.utils.options import check_arguments
 
 
 def _constructor(init: Callable[..., None]) -> Callable[..., None]:
@@ -31,6 +32,7 @@ def _constructor(init: Callable[..., None]) -> Callable[..., None]:
 
     @wraps(init)
     def construct(self: Mask, *args: Any, **kwargs: Any) -> None:
+        check_arguments(type(self), signature, self, *args, **kwargs)
         if torch.get_default_device().type != 'meta':
             init(self, *args, **kwargs)
         else:
@@ -167,7 +169,7 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
             return
         args, kwargs, initial = made
         try:
-            mask = type(self)(*args, **kwargs, heads=heads)
+            mask = cast('Callable[..., Mask]', type(self))(*args, **kwargs, heads=heads)
         except ArgumentError:  # an argument is of one head, such as an f of shape [1, K + 1]
             return
         old, new = list(self.parameters()), list(mask.parameters())
