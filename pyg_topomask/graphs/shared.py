@@ -63,7 +63,7 @@ class _Received:
         self.state = num_nodes, torch.get_default_dtype(), *map(_state_of, tensors)
 
     def _forget(self, _: object) -> None:
-        if _GRAPHS.get(self.key, (None,))[0] is self:
+        if _GRAPHS and _GRAPHS.get(self.key, (None,))[0] is self:  # it is None when Python exits
             _GRAPHS.pop(self.key, None)
 
     def equals(self, other: _Received | None) -> bool:

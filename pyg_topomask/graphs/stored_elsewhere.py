@@ -13,10 +13,11 @@ _STORED: dict[int, tuple[ref[Tensor], set[str]]] = {}
 
 def remember(edge_index: Any, transform: str) -> None:
     r"""Remembers that a transform has stored something on the data of edges, as long as these exist."""
-    if isinstance(edge_index, Tensor):
-        key = id(edge_index)
-        _, transforms = _STORED.setdefault(key, (ref(edge_index, lambda _: _STORED.pop(key, None)), set()))
-        transforms.add(transform)
+    if not isinstance(edge_index, Tensor):
+        return
+    key, stored = id(edge_index), _STORED  # the module is empty when Python exits
+    _, transforms = stored.setdefault(key, (ref(edge_index, lambda _: stored.pop(key, None)), set()))
+    transforms.add(transform)
 
 
 def transforms_of(edge_index: Any) -> set[str]:

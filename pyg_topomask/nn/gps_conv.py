@@ -18,8 +18,11 @@ from torch_geometric.utils import is_sparse, to_dense_batch
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.nn.inputs import check_heads, instance_of
+from pyg_topomask.nn.explicit_attention import ExplicitAttention
+from pyg_topomask.nn.inputs import check_heads
+from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.checks import check_probability, check_size
+from pyg_topomask.utils.suggestions import instance_of
 
 
 class TopoGPSConv(GPSConv):
@@ -83,7 +86,7 @@ class TopoGPSConv(GPSConv):
         # PyG raises its own error for edge weights that neither layer takes.
         self.weighted_conv = attn is None or conv is None or _takes_edge_weight(conv)
         self._told_of_weights = conv is None or not _takes_edge_weight(conv)
-        if not self._told_of_weights and attn is not None and hasattr(attn, 'told_of_weights'):
+        if not self._told_of_weights and isinstance(attn, MaskedLinearAttention | ExplicitAttention):
             attn.told_of_weights = True  # the weights have an effect in the local layer
         if self.replaces_attention:
             self.attn = attn

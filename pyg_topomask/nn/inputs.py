@@ -22,6 +22,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import shared_graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import MAX_SIZE, assert_on_device, check_size, is_whole
+from pyg_topomask.utils.suggestions import instance_of
 
 T = TypeVar('T')
 
@@ -75,11 +76,6 @@ def fit_mask(mask: Mask, heads: int) -> None:
         mask.take_heads(heads)
     if mask.heads not in (1, heads):
         raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
-
-
-def instance_of(given: object) -> str:
-    r"""Returns the remedy for a class in place of an object."""
-    return f'make an object of the class, {given.__name__}(...)' if isinstance(given, type) else ''
 
 
 def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:

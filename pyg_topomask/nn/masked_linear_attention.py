@@ -22,6 +22,7 @@ from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.utils.checks import check_choice, check_probability
+from pyg_topomask.utils.suggestions import instance_of
 
 
 class MaskedLinearAttention(torch.nn.Module):
@@ -188,5 +189,7 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
             raise ArgumentError('feature_map', f'a map of {feature_map.channels} channels', f'{channels} per head')
         return feature_map
     if not isinstance(feature_map, str):
-        raise ArgumentError('feature_map', repr(feature_map), 'names such as "relu", and a FeatureMap')
+        raise ArgumentError(
+            'feature_map', repr(feature_map), 'names such as "relu", and a FeatureMap', instance_of(feature_map)
+        )
     return feature_map_of_name(feature_map, channels)

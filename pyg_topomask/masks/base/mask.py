@@ -22,6 +22,7 @@ from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.utils.options import check_arguments
+from pyg_topomask.utils.suggestions import instance_of
 
 
 def _constructor(init: Callable[..., None]) -> Callable[..., None]:
@@ -486,4 +487,4 @@ class ScaledMask(ComposedMask):
 def _check_masks(masks: tuple[Any, ...], least: int) -> None:
     if len(masks) < least or not all(isinstance(mask, Mask) for mask in masks):
         given = [type(mask).__name__ for mask in masks]
-        raise ArgumentError('masks', given, f'masks, {least} or more, as separate arguments')
+        raise ArgumentError('masks', given, f'masks, {least} or more, as separate arguments', instance_of(*masks))
