@@ -2,18 +2,22 @@
 
 from collections.abc import Callable
 
+import networkx as nx
 import numpy as np
 import pytest
 import torch
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.nn import GCNConv
 
-from pyg_topomask import masks, nn
+from pyg_topomask import Graph, masks, nn
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.lookup import construct
 from pyg_topomask.graphgym.names.masks import build_mask
 from pyg_topomask.graphgym.names.networks import split_layer_type
+from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.utils.configs import check_overrides, find_config
 
 X = torch.randn(3, 16)
 EDGES = torch.tensor([[0, 1, 2, 1], [1, 2, 0, 0]])
@@ -39,6 +43,16 @@ CASES: list[tuple[Callable[[], object], str, str]] = [
     (lambda: nn.TopoGPSConv(16, None, attn=nn.HopAttention), 'attn', 'make an object of the class, HopAttention(...)'),
     (lambda: nn.TopoGPSConv(16, GCNConv, attn=ATTENTION), 'conv', 'make an object of the class, GCNConv(...)'),
     (lambda: masks.MultiHeadMask(masks.HopMask, masks.GRFMask()), 'masks', 'make an object of the class, HopMask(...)'),
+    (
+        lambda: AddGraphRandomFeatures(Data(edge_index=EDGES)),
+        'AddGraphRandomFeatures',
+        'make an object of the class, AddGraphRandomFeatures(...)',
+    ),
+    (lambda: masks.HopMask()(EDGES), 'data', 'of edges, use Data(edge_index=edge_index, num_nodes=num_nodes)'),
+    (lambda: Graph.from_data(HeteroData()), 'data', 'use data.to_homogeneous()'),
+    (lambda: Graph.from_data(nx.path_graph(2)), 'data', 'use torch_geometric.utils.from_networkx(graph)'),
+    (lambda: find_config('digit'), 'cfg', 'did you mean digits?; python -m pyg_topomask list configs prints all names'),
+    (lambda: check_overrides(['gt.layers=2']), 'options', 'instead of gt.layers=2, write gt.layers 2'),
     (lambda: split_layer_type('GINE+hop'), "gt.layer_type, after '+'", 'did you mean Hop?'),
     (lambda: split_layer_type('gine+Hop'), "gt.layer_type, before '+'", 'did you mean GINE?'),
     (lambda: split_layer_type('GINE+GRFAttention'), "gt.layer_type, after '+'", 'did you mean GRF?'),
@@ -65,6 +79,13 @@ def test_heads_that_do_not_divide_the_channels_are_told_the_divisors() -> None:
         nn.HopAttention(16, 3)
     with pytest.raises(ArgumentError, match=r': 1, 7, 49$'):
         nn.KMIPAttention(49, 4)
+
+
+def test_a_checkpoint_of_shared_heads_says_how_to_load_it() -> None:
+    old = nn.MaskedLinearAttention(16, 4, masks.HopMask(heads=1)).state_dict()
+    with pytest.raises(RuntimeError, match=r'mask: the mask took the 4 heads of its layer; heads=1 makes one that all share'):
+        nn.MaskedLinearAttention(16, 4, masks.HopMask()).load_state_dict(old)
+    nn.MaskedLinearAttention(16, 4, masks.HopMask(heads=1)).load_state_dict(old)
 
 
 def test_an_unknown_argument_of_a_yaml_names_the_right_one() -> None:

@@ -10,7 +10,7 @@ from weakref import ref
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
@@ -87,6 +87,8 @@ class Graph:
     place: Tensor | None = None
     #: Transforms that have stored something on data with these edges, which this graph has not.
     stored_elsewhere: Set[str] = frozenset()
+    #: Whether the graph was created from data without edges, and not from no edges.
+    lacks_edges: bool = False
 
     def __init__(
         self,
@@ -132,7 +134,7 @@ class Graph:
         for each edge, with a warning.
         """
         if not isinstance(data, Data):
-            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch')
+            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch', _remedy_of_data(data))
         num_nodes = data.num_nodes or 0
         read = {name: _attribute(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
         edge_index, adj_t, batch, _ = read.values()
@@ -141,9 +143,11 @@ class Graph:
         if edge_index is None and adj_t is not None:
             edge_index, value = _edges_of(adj_t)
             edge_weight = value if edge_weight is None else edge_weight
-        if edge_index is None:
+        lacks_edges = edge_index is None
+        if lacks_edges:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device_of(data))
         graph = cls(edge_index, num_nodes, edge_weight, batch, data=data)
+        graph.lacks_edges = lacks_edges
         if batch is not None and (batch.numel() > 0 or 'ptr' in data) and hasattr(data, 'num_graphs'):
             check_whole(0, num_graphs=data.num_graphs)
             if data.num_graphs > graph.num_graphs:  # the last graphs are empty
@@ -421,6 +425,16 @@ class Graph:
 
 #: The shared graph of each living batch, by id, because batches are unhashable.
 _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
+
+
+def _remedy_of_data(given: object) -> str:
+    r"""Returns what makes data of something that PyG users take for it."""
+    if isinstance(given, Tensor):
+        return 'of edges, use Data(edge_index=edge_index, num_nodes=num_nodes)'
+    if isinstance(given, HeteroData):
+        return 'use data.to_homogeneous()'
+    of_networkx = type(given).__module__.partition('.')[0] == 'networkx'
+    return 'use torch_geometric.utils.from_networkx(graph)' if of_networkx else ''
 
 
 def device_of(data: Data) -> torch.device | None:

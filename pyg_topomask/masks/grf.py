@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base.directions import warn_of_directed
+from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.power_series import warn_of_growth
@@ -194,6 +194,7 @@ class GRFMask(LogarithmicMask):
         return type(self), self.walk_settings, self.seed, self.stitch, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> PairedWalks:
+        warn_of_lost_gradient(self, graph)
         drawn = generator is not None or self.fresh
         if not drawn and (stored := load_walks(graph, self.walk_settings)) is not None:
             if self.stitch > 1:

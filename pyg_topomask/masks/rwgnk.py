@@ -15,7 +15,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.directions import warn_of_directed
+from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import Hadamard, MaskOperator
@@ -193,6 +193,8 @@ class RWGNKMask(Mask):
         r"""Samples walks, or computes their expectation. Unnormalized transition probabilities of the edges, :obj:`[E]`,
         override :obj:`transition` of the mask, and new walks are then sampled.
         """
+        if self.weighted:
+            warn_of_lost_gradient(self, graph)
         settings = self.walk_settings
         seed = None if self.fresh or generator is not None or transition is not None else self.seed
         if transition is not None:

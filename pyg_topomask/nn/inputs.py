@@ -42,7 +42,10 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
     check_input_channels(channels, 'channels')
     check_size(out_channels=out_channels, heads=heads)
     if divide:
-        check_heads(heads, out_channels)
+        remedy = f'the second argument is the number of heads, and out_channels={heads} is the size of the output'
+        check_heads(heads, out_channels, remedy if heads > out_channels else '')
+        if heads == out_channels >= 16:  # as in GCNConv(16, 16)
+            warn(f'heads: got {heads} for {out_channels} channels, one for each head; {remedy}')
     return out_channels
 
 
@@ -53,11 +56,13 @@ def check_input_channels(channels: int, argument: str = 'in_channels') -> None:
         raise ArgumentError(argument, repr(channels), accepted)
 
 
-def check_heads(heads: int, channels: int) -> None:
+def check_heads(heads: int, channels: int, remedy: str = '') -> None:
     r"""Raises an error unless the number of heads divides the channels."""
     check_size(heads=heads)
     if channels % heads != 0:
-        raise ArgumentError('heads', f'{heads} for {channels} channels', f'divisors of the channels: {divisors(channels)}')
+        raise ArgumentError(
+            'heads', f'{heads} for {channels} channels', f'divisors of the channels: {divisors(channels)}', remedy
+        )
 
 
 def divisors(number: int) -> str:
@@ -150,6 +155,9 @@ def graph_for(
         if batch is None and not layer.local and not torch.compiler.is_compiling():
             check_batch_of_gps_conv(x)
     graph = as_graph(x, edge_index, edge_weight, batch, graph)
+    if graph.lacks_edges and layer.reads_edges:
+        graph.lacks_edges = False
+        warn(f'graph: got data without edge_index for {type(layer).__name__}, in which every node is alone then.')
     if not (layer.told_of_weights or layer.weighted or torch.compiler.is_compiling()) and graph.is_weighted:
         layer.told_of_weights = True
         mask = getattr(layer, 'mask', layer)

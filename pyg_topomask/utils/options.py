@@ -70,6 +70,9 @@ def check_arguments(cls: type, signature: inspect.Signature, *arguments: Any, **
     except TypeError as error:
         unknown = next((name for name in keywords if name not in signature.parameters), None)
         meant = '' if unknown is None else did_you_mean(unknown, signature.parameters)
+        if str(error) == 'too many positional arguments':
+            positional = [name for name, each in signature.parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+            meant = f'give names to all but {", ".join(name for name in positional if name != "self")}'
         raise TypeError(f'{cls.__name__}: {error}' + (f'; {meant}' if meant else '')) from None
 
 

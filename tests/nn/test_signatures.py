@@ -80,6 +80,10 @@ def test_a_type_checker_knows_the_options(tmp_path: Path) -> None:
         (lambda: masks.HopMask(max_hop=2), r"^HopMask: .* 'max_hop'; did you mean max_hops\?$"),
         (lambda: masks.GRFMask(walk=2), r"^GRFMask: .* 'walk'"),
         (lambda: transforms.AddGraphRandomFeatures(num_walk=2), r'^AddGraphRandomFeatures: .*; did you mean num_walks\?$'),
+        (
+            lambda: nn.HopAttention(16, 4, 0.1),
+            r'^HopAttention: too many positional arguments; give names to all but channels, heads$',
+        ),
         (lambda: nn.HopAttention(), r"^HopAttention: missing a required argument: 'channels'$"),
     ],
 )

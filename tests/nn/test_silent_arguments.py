@@ -127,6 +127,33 @@ def test_a_gps_layer_warns_if_only_its_attention_gets_the_weights() -> None:
     assert found == ['edge_weight: got none for GCNConv, and weights in graph. Give edge_weight=graph.edge_weight.']
 
 
+@pytest.mark.parametrize('layer', [nn.GRFAttention(16, 4), nn.RWGNKAttention(16, 4, transition='weight')])
+def test_weights_that_get_no_gradient_warn_once(layer: torch.nn.Module) -> None:
+    learned = WEIGHT.clone().requires_grad_()
+    found = messages(lambda: [layer(X, EDGES, learned) for _ in range(2)])
+    assert len(found) == 1
+    assert found[0].startswith('edge_weight: got weights that require a gradient, which')
+    exact = nn.MaskedLinearAttention(16, 4, masks.PowerSeriesMask())
+    assert messages(lambda: exact(X, EDGES, learned).square().sum().backward()) == []
+    assert bool(learned.grad.any())
+
+
+def test_data_without_edges_are_no_silent_graph() -> None:
+    found = messages(lambda: nn.HopAttention(16, 4)(X, graph=Data(x=X)))
+    assert found == ['graph: got data without edge_index for HopAttention, in which every node is alone then.']
+    assert messages(lambda: nn.HopAttention(16, 4)(X, graph=Data(x=X, edge_index=EDGES[:, :0]))) == []
+    assert messages(lambda: nn.KMIPAttention(16, 4)(X, graph=Data(x=X))) == []
+
+
+def test_output_channels_are_no_heads() -> None:
+    found = messages(lambda: nn.HopAttention(16, 16))
+    assert len(found) == 1
+    assert found[0].startswith('heads: got 16 for 16 channels, one for each head; the second argument is the number of heads')
+    assert messages(lambda: nn.HopAttention(16, 4, out_channels=32)) == []
+    with pytest.raises(ArgumentError, match=r'^heads: got 32 for 16 channels; .* out_channels=32 is the size of the output'):
+        nn.HopAttention(16, 32)
+
+
 # Attention that needs no edges -------------------------------------------------------------------------------------------
 
 WITHOUT_EDGES = {

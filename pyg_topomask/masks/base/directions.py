@@ -1,4 +1,4 @@
-r"""What masks do with the direction of edges."""
+r"""What masks do with the direction of edges, and with weights that are learned."""
 
 from __future__ import annotations
 
@@ -36,3 +36,15 @@ def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
             f'edge_index: got a directed graph for {type(mask).__name__}, whose attention has no direction: nodes whose walks '
             f'meet attend to each other. {instead} follows the edges; ToUndirected() of PyG gives a graph without directions.'
         )
+
+
+def warn_of_lost_gradient(mask: Any, graph: Graph) -> None:
+    r"""Warns once for each mask that edge weights require a gradient, which no walk hands on to them."""
+    weight = graph.edge_weight
+    if weight is None or not weight.requires_grad or mask.told_of_gradient or torch.compiler.is_compiling():
+        return
+    mask.told_of_gradient = True
+    warn(
+        f'edge_weight: got weights that require a gradient, which {type(mask).__name__} does not hand on to them. '
+        'PowerSeriesMask and HeatKernelMask do. Detach weights that are not learned.'
+    )

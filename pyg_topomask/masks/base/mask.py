@@ -86,6 +86,10 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     local: bool = True
     #: Whether the mask has warned that a graph is directed.
     told_of_direction: bool = False
+    #: Whether the mask has warned that edge weights get no gradient.
+    told_of_gradient: bool = False
+    # Whether the layer has decided the number of heads.
+    _took_heads: bool = False
     # The arguments and the first parameters of a mask that was made without heads, and is in no layer.
     _without_heads: tuple[tuple[Any, ...], dict[str, Any], list[Tensor]] | None = None
 
@@ -185,7 +189,16 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         for parameter, like in zip(new, old, strict=True):
             parameter.data = parameter.to(like)
             parameter.requires_grad_(like.requires_grad)
-        self.__dict__.update(vars(mask.train(self.training)), _without_heads=None)
+        self.__dict__.update(vars(mask.train(self.training)), _without_heads=None, _took_heads=True)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        errors = args[-1]
+        before = len(errors)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        if len(errors) > before and self._took_heads:
+            errors.append(
+                f'{prefix[:-1]}: the mask took the {self.heads} heads of its layer; heads=1 makes one that all share.'
+            )
 
     @property
     def T(self) -> Mask:
