@@ -36,6 +36,8 @@ class AdjacencyMask(Mask):
     :math:`(j, i)`. As in PyG, a node attends to the sources of its incoming edges. Parallel edges add up. A product takes
     :math:`O(E)`.
 
+    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this.
+
     Args:
         heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         self_loop (float, optional): The initial weight :math:`s` of self-loops, learned per head. :obj:`None` adds no

@@ -76,6 +76,10 @@ class GRFMask(LogarithmicMask):
 
     A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 
+    With :obj:`asymmetric=True`, edges are followed: a node attends to nodes from which edges lead to it. Otherwise, attention
+    has no direction: walks go against the edges, and nodes whose walks meet attend to each other. The mask then warns once of a
+    directed graph.
+
     Args:
         heads (int): The number of heads, each with its own modulation. (default: that of the layer, or :obj:`1`)
         num_walks (int): Walks per node and ensemble :math:`n`. (default: :obj:`4`)

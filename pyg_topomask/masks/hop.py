@@ -89,6 +89,9 @@ class HopMask(LogarithmicMask):
     powers of the adjacency matrix, it does not count walks that return. It suits sparse graphs and few hops. It lists the pairs
     of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
 
+    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this. Edge weights have no
+    effect.
+
     Args:
         heads (int): The number of heads, each with its own function. (default: that of the layer, or :obj:`1`)
         max_hops (int): The largest distance :math:`K \ge 0`. (default: :obj:`2`)

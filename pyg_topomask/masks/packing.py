@@ -19,6 +19,8 @@ class PackingMask(Mask):
 
     A product is a sum over each graph and takes :math:`O(N)`.
 
+    The mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
 

@@ -41,6 +41,8 @@ class PowerSeriesMask(LogarithmicMask):
     dense blocks. Gradients flow to the coefficients and to edge weights that require them. Initial coefficients of a kernel are
     stored in float64. After :obj:`mask.double()`, :meth:`reset_parameters` restores them in this precision.
 
+    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this.
+
     Args:
         heads (int): The number of heads, each with its own coefficients. (default: that of the layer, or :obj:`1`)
         order (int): The largest power :math:`K \ge 0`. (default: :obj:`4`)

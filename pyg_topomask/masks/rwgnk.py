@@ -88,6 +88,9 @@ class RWGNKMask(Mask):
     :obj:`walk_length`, :obj:`transition` and :obj:`flow` of the mask. The mask ignores them with :obj:`num_walks=None`.
     Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal walks.
 
+    Attention has no direction: walks go against the edges, and nodes whose walks meet attend to each other. The mask warns once
+    of a directed graph, where :obj:`GRFMask(asymmetric=True, importance=False)` counts visits and follows the edges.
+
     Args:
         heads (int): The number of heads, each with its own :math:`\lambda`. (default: that of the layer, or :obj:`1`)
         num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact expectation. (default: :obj:`4`)

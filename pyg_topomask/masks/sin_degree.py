@@ -39,6 +39,9 @@ class SinDegreeMask(Mask):
     degrees use the embedding of the nearest seen degree (of a bucket, its nearest degree counts), and of the smaller one in a
     tie.
 
+    Attention follows no edge. The degrees count incoming edges, and :obj:`flow` changes this. With :obj:`degree_attr`, the mask
+    ignores edges.
+
     Args:
         heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         max_degree (int): The largest degree with a separate embedding. (default: :obj:`512`)

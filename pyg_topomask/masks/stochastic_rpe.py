@@ -32,6 +32,8 @@ class StochasticRPEMask(Mask):
     projection depends only on the seed, and :meth:`redraw` draws a new one. A product takes :math:`O(N \,
     \text{num\_features})`.
 
+    The mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         num_sines (int): The number of sines. (default: :obj:`4`)

@@ -34,8 +34,8 @@ class MaskedLinearAttention(torch.nn.Module):
         \qquad s_{ij} = \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
 
     Time and memory are linear in the number of nodes if products with the mask are. Nodes attend only within their graph, and
-    the output for a graph does not depend on the other graphs of a batch. As in PyG, an edge :math:`(j, i)` lets node
-    :math:`i` attend to node :math:`j`. The :obj:`flow` of the mask can reverse this.
+    the output for a graph does not depend on the other graphs of a batch. The :obj:`direction` of a mask says what it does with
+    the direction of edges. Without a mask, edges are not used. Edge weights that have no effect give a warning, once.
 
     Under autocast, the layer warns once if the mask has learned negative numbers. Terms of opposite sign then cancel, which
     magnifies the rounding errors of queries and keys.
@@ -43,8 +43,8 @@ class MaskedLinearAttention(torch.nn.Module):
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads. (default: :obj:`1`)
-        mask (Mask, optional): The mask, with :obj:`heads` heads, or one head that all share; :obj:`None` is unmasked linear
-            attention within each graph. (default: :obj:`None`)
+        mask (Mask, optional): The mask, with :obj:`heads` heads, or one head that all share. One made without :obj:`heads` gets
+            those of the layer. :obj:`None` is unmasked linear attention within each graph. (default: :obj:`None`)
         feature_map (str or FeatureMap): :math:`\phi`: a :class:`~pyg_topomask.feature_maps.FeatureMap`, or one of
             :obj:`"relu"`, :obj:`"elu"`, :obj:`"square"`, :obj:`"identity"`, :obj:`"focused"`, :obj:`"favor"`,
             :obj:`"positive"`, :obj:`"simplex"` and :obj:`"fourier"`. The last four take an optional number of random features,

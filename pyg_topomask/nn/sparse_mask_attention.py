@@ -35,7 +35,8 @@ class SparseMaskAttention(ExplicitAttention):
     an entry :math:`M_{ij}`.
 
     Args:
-        mask (Mask): A sparse mask with :obj:`heads` heads, or one head that all share.
+        mask (Mask): A sparse mask with :obj:`heads` heads, or one head that all share. One made without :obj:`heads` gets those
+            of the layer.
     """
 
     def __init__(

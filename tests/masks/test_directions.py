@@ -1,8 +1,10 @@
 """What each mask does with the direction of edges, with weights and without edges: as its attributes and its repr say."""
 
 import inspect
+import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
@@ -45,6 +47,7 @@ MASKS: dict[str, tuple[str, Callable[[], masks.Mask]]] = {
     'ScaledMask': ('both ways', lambda: 2.0 * masks.GRFMask(num_walks=64)),
     'TransposedMask': ('both ways', lambda: masks.GRFMask(num_walks=64).T),
 }
+PAGE = Path(__file__).parents[2] / 'docs' / 'masks.md'
 PATH = torch.tensor([[0, 1, 2], [1, 2, 3]])
 pytestmark = pytest.mark.filterwarnings('ignore:edge_index. got a directed graph')
 
@@ -121,6 +124,28 @@ def test_the_repr_says_it(name: str) -> None:
     direction, make = MASKS[name]
     assert f', edges {direction})' in repr(make())
     assert direction in DIRECTIONS
+
+
+#: What the docstring of a class says, by the word.
+PHRASES = {
+    'followed': r'edges .* are followed|edges are followed',
+    'both ways': 'has no direction',
+    'undirected': 'Edges are undirected',
+    'symmetric': 'need symmetric edges',
+    'counted': 'follows no edge',
+    'unused': 'ignores edges',
+}
+COMPOSED = ('SumMask', 'HadamardMask', 'MultiHeadMask', 'ScaledMask', 'TransposedMask')
+
+
+@pytest.mark.parametrize('name', [name for name in MASKS if name not in COMPOSED])
+def test_the_docstring_and_the_page_say_it(name: str) -> None:
+    direction, kind = MASKS[name][0], name.split(' ')[0].rstrip(',')
+    text = ' '.join((getattr(masks, kind).__doc__ or '').split())
+    assert re.search(PHRASES[direction], text, re.IGNORECASE)
+    rows = [line.split('|') for line in PAGE.read_text().splitlines() if line.startswith(f'| `edges {direction}`')]
+    assert len(rows) == 1
+    assert re.search(rf'`{kind.removesuffix("Mask")}(Mask)?[`(]', rows[0][3]) or 'without input edges' in name
 
 
 @pytest.mark.parametrize(('mask', 'instead'), [(masks.GRFMask, 'asymmetric=True'), (masks.RWGNKMask, 'asymmetric=True')])
