@@ -15,6 +15,7 @@ from matplotlib.axes import Axes
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
+from matplotlib.ticker import MaxNLocator
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx
@@ -116,9 +117,8 @@ def matrix(axis: Axes, values: Tensor, title: str, label: str = 'entry') -> Axes
     image = axis.imshow(values, **color_scale(largest, bool((values < 0).any())))
     axis.set_title(title, fontsize='medium')
     axis.set(xticks=[], yticks=[], xlabel='node j', ylabel='node i')
-    bar = axis.figure.colorbar(image, ax=axis, shrink=0.8)
-    bar.set_label(label, fontsize='small')
-    bar.ax.tick_params(labelsize='x-small')
+    # Few ticks, below the matrix, stay readable where a page shows two pictures side by side.
+    axis.figure.colorbar(image, ax=axis, location='bottom', label=label, ticks=MaxNLocator(3), shrink=0.8)
     return image
 
 
@@ -143,7 +143,7 @@ def mask_figure(make: Callable[[], Mask], graph: Callable[[], Data], node: int, 
     torch.manual_seed(0)
     data = graph()
     dense = make()(Graph.from_data(data)).to_dense()[head]
-    figure = Figure(figsize=(7.5, 3.1), layout='constrained')
+    figure = Figure(figsize=(5, 2.9), layout='constrained')
     left, right = figure.subplots(1, 2)
     image = matrix(left, dense, 'the matrix', 'entry $M_{ij}$')
     row(right, dense[node], node, data, 'the row of the star', image)
@@ -165,8 +165,8 @@ def attention_figure(make: Callable[[], Mask], graph: Callable[[], Data], node: 
         q, k = q.relu(), k.relu()
         scores = q[:, 0] @ k[:, 0].t()
         alpha = masked_linear_attention(q, k, values, operator)[:, 0]
-    figure = Figure(figsize=(10, 2.7), layout='constrained')
-    first, second, third, fourth = figure.subplots(1, 4, width_ratios=[1, 1, 1, 1.1])
+    figure = Figure(figsize=(5, 5.6), layout='constrained')
+    (first, second), (third, fourth) = figure.subplots(2, 2)
     matrix(first, operator.to_dense()[0], 'mask')
     matrix(second, scores, 'scores', 'score')
     image = matrix(third, alpha, 'coefficients', 'coefficient')
@@ -178,15 +178,16 @@ def kmip_figure() -> Figure:
     """All scores, and the coefficients of the chosen keys."""
     torch.manual_seed(0)
     data = hubs()
-    layer = nn.KMIPAttention(8, heads=1, k=4)
+    layer = nn.KMIPAttention(8)
     x = torch.randn(40, 8)
     _, ((source, target), alpha) = layer(x, data.edge_index, return_attention_weights=True)
     chosen = torch.zeros(40, 40)
     chosen[target, source] = alpha[:, 0].detach()
-    figure = Figure(figsize=(9, 2.9), layout='constrained')
-    first, second, third = figure.subplots(1, 3)
+    figure = Figure(figsize=(5, 5.6), layout='constrained')
+    (first, second), (third, fourth) = figure.subplots(2, 2)
+    fourth.remove()
     matrix(first, layer.lin_q(x) @ layer.lin_k(x).t(), 'inner products', 'inner product')
-    image = matrix(second, chosen, 'coefficients, k = 4', 'coefficient')
+    image = matrix(second, chosen, 'coefficients', 'coefficient')
     row(third, chosen[0], 0, data, 'the row of the star', image)
     return figure
 
@@ -202,26 +203,26 @@ def gates_figure() -> Figure:
     share = torch.zeros(40, 40)
     share[i, j] = gate
     share /= share.sum(1, keepdim=True).clamp(min=1e-6)
-    figure = Figure(figsize=(7.5, 3.1), layout='constrained')
+    figure = Figure(figsize=(5, 2.9), layout='constrained')
     left, right = figure.subplots(1, 2)
-    image = matrix(left, share, 'the shares of the gates of one channel', 'share')
+    image = matrix(left, share, 'the gates of one channel', 'share')
     row(right, share[0], 0, data, 'the row of the star', image)
     return figure
 
 
 def gps_figure() -> Figure:
     """The two branches of a GPS layer."""
-    figure = Figure(figsize=(8, 2.4), layout='constrained')
+    figure = Figure(figsize=(5.6, 2.4), layout='constrained')
     axis = figure.subplots()
     box = {'boxstyle': 'round,pad=0.5', 'edgecolor': '0.3', 'facecolor': 'white'}
     texts = {
         (0.0, 0.0): 'x',
-        (2.2, 0.8): 'conv: message passing',
-        (2.2, -0.8): 'attn: masked attention',
-        (4.6, 0.8): 'add x, norm',
-        (4.6, -0.8): 'add x, norm',
+        (2.2, 0.8): 'conv:\nmessage passing',
+        (2.2, -0.8): 'attn:\nmasked attention',
+        (4.6, 0.8): 'add x,\nnorm',
+        (4.6, -0.8): 'add x,\nnorm',
         (6.2, 0.0): '+',
-        (7.5, 0.0): 'MLP, add, norm',
+        (7.5, 0.0): 'MLP,\nadd,\nnorm',
         (9.2, 0.0): 'output',
     }
     for (x, y), text in texts.items():
@@ -246,7 +247,6 @@ def of_attention(caption: str, make: Callable[[], Mask], graph: Callable[[], Dat
 
 
 GRF_SYMMETRIC = partial(masks.GRFMask, num_walks=64, **WALKS)
-GRF_ASYMMETRIC = partial(masks.GRFMask, num_walks=64, asymmetric=True, **WALKS)
 RWGNK = partial(masks.RWGNKMask, num_walks=None, max_walk_length=3)
 
 MASKS = {
@@ -317,32 +317,38 @@ MASKS = {
     'TreeMask': of_mask('The exponential of the distance in a tree.', partial(masks.TreeMask, a=-0.5), tree, 9),
 }
 
+# Each layer as it is by default.
 LAYERS = {
-    'AsymmetricGRFAttention': of_attention('Rows of the mask hold the nodes that walks visit.', GRF_ASYMMETRIC, grid),
-    'GRFAttention': of_attention('The mask is a heat kernel, estimated by 64 walks per node.', GRF_SYMMETRIC, grid),
-    'GRFSoftmaxAttention': of_attention(
-        'The softmax runs over the nodes whose walks meet.', partial(masks.GRFMask, num_walks=8, **WALKS), grid, softmax=True
+    'AsymmetricGRFAttention': of_attention(
+        'Rows of the mask hold the nodes that 4 walks visit.', partial(masks.GRFMask, asymmetric=True), grid
     ),
+    'GRFAttention': of_attention('The mask is a power series, estimated by 4 walks per node.', masks.GRFMask, grid),
+    'GRFSoftmaxAttention': of_attention('The softmax runs over the nodes whose walks meet.', masks.GRFMask, grid, softmax=True),
     'GatedGCNConv': Picture('How the gates share out one channel among the neighbors of each node.', gates_figure),
-    'HopAttention': of_attention(
-        'The weight falls with each hop, up to the fourth.', partial(masks.HopMask, max_hops=4, f='decay'), grid
-    ),
+    'HopAttention': of_attention('The nodes within 2 edges.', masks.HopMask, grid),
     'KMIPAttention': Picture(
-        'Each query attends to the four keys with the largest inner products, wherever they are in the graph.', kmip_figure
+        'Each query attends to the 10 keys with the largest inner products, wherever they are in the graph.', kmip_figure
     ),
     'MaskedLinearAttention': of_attention(
-        'Any mask works. This one is HopMask.', partial(masks.HopMask, max_hops=4, f='decay'), grid
+        'Any mask works, and without one a node attends to its whole graph. This mask is HopMask.',
+        partial(masks.HopMask, max_hops=4, f='decay'),
+        grid,
     ),
     'MaskedSoftmaxAttention': of_attention(
-        'The softmax runs over the entries of the mask.', partial(masks.HopMask, max_hops=2, f='decay'), grid, softmax=True
+        'The softmax runs over the entries of any mask. This mask is HopMask.',
+        partial(masks.HopMask, f='decay'),
+        grid,
+        softmax=True,
     ),
-    'RWGNKAttention': of_attention('The mask compares the nodes that walks visit.', RWGNK, grid),
+    'RWGNKAttention': of_attention('The mask compares the nodes that walks visit.', masks.RWGNKMask, grid),
     'SinDegreeAttention': of_attention(
-        'The mask depends on the degrees of both nodes.', lambda: trained(masks.SinDegreeMask()), hubs
+        'The mask depends on the degrees of both nodes. The embeddings of the degrees are random, as after training.',
+        lambda: trained(masks.SinDegreeMask()),
+        hubs,
     ),
     'ToeplitzAttention': of_attention(
-        'The mask is a function of the relative position on a sequence.',
-        partial(masks.ToeplitzMask, shape_dims=1, window=8, initial=0.7 ** torch.arange(-8, 9).abs()),
+        'The mask is a function of the relative position on a sequence. It starts at 1 for all positions.',
+        partial(masks.ToeplitzMask, shape_dims=1),
         line,
     ),
     'TopoGPSConv': Picture('Message passing and attention side by side, and an MLP after their sum.', gps_figure),

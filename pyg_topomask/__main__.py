@@ -1,4 +1,4 @@
-r"""The command line: ``python -m pyg_topomask``, or ``pyg-topomask``."""
+r"""The command line: ``pyg-topomask``, or ``python -m pyg_topomask``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+from pyg_topomask import __version__
 from pyg_topomask.utils.configs import check_overrides, find_config, is_recommendation
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser('python -m pyg_topomask', description='Linear attention with topological masks.')
+    parser = argparse.ArgumentParser('pyg-topomask', description='Linear attention with topological masks.')
+    parser.add_argument('--version', action='version', version=f'pyg-topomask {__version__}')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
     common = argparse.ArgumentParser(parser.prog, add_help=False)

@@ -15,11 +15,15 @@ import pytest
 import torch
 import yaml
 from graphs import GRAPH_NAMES, GRAPHS
+from torch import Tensor
+from torch_geometric.data import Data
 
 pytest.importorskip('yacs')
 
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
+from torch_geometric.utils import k_hop_subgraph
 
 from pyg_topomask import masks as masks_module
 from pyg_topomask import nn
@@ -63,6 +67,33 @@ def _as_found() -> Iterator[None]:
         yield
 
 
+class WholeNeighborhoods:
+    """In place of NeighborLoader where PyG has no sampler: the nodes to label, and then all nodes within the hops."""
+
+    def __init__(
+        self, data: Data, num_neighbors: list[int], batch_size: int, input_nodes: Tensor | None = None, shuffle: bool = False
+    ) -> None:
+        nodes = torch.arange(data.num_nodes or 0) if input_nodes is None else input_nodes
+        self.data, self.hops = data, len(num_neighbors)
+        self.seeds = nodes[torch.randperm(len(nodes))] if shuffle else nodes
+        self.batch_size = batch_size
+
+    def __iter__(self) -> Iterator[Data]:
+        for seeds in self.seeds.split(self.batch_size):
+            near, _, _, _ = k_hop_subgraph(seeds, self.hops, self.data.edge_index)
+            nodes = torch.cat([seeds, near[~torch.isin(near, seeds)]])
+            batch = self.data.subgraph(nodes)
+            assert torch.equal(batch.x, self.data.x[nodes])
+            batch.n_id, batch.batch_size = nodes, len(seeds)
+            yield batch
+
+
+@pytest.fixture(autouse=True)
+def _sampler(monkeypatch: pytest.MonkeyPatch) -> None:
+    if not (WITH_PYG_LIB or WITH_TORCH_SPARSE):
+        monkeypatch.setattr('torch_geometric.loader.NeighborLoader', WholeNeighborhoods)
+
+
 @pytest.fixture
 def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A folder to work in, where a picture can be saved to docs/."""
@@ -91,7 +122,7 @@ def commands(document: Path) -> list[list[str]]:
     text = document.read_text()
     lines = [line for block in blocks(document, 'bash') for line in block.splitlines()]
     lines += re.findall(r'`([^`\n]+)`', re.sub(r'^```.*?^```$', '', text, flags=re.DOTALL | re.MULTILINE))
-    pattern = re.compile(r'python (?:-m pyg_topomask|ball_mask\.py) (.+)')
+    pattern = re.compile(r'(?:python -m pyg_topomask|pyg-topomask|python ball_mask\.py) (.+)')
     command_lines = [match[1] for match in map(pattern.search, lines) if match is not None]
     return [shlex.split(line, comments=True) for line in command_lines if '...' not in line]
 
@@ -99,6 +130,16 @@ def commands(document: Path) -> list[list[str]]:
 @pytest.mark.parametrize('document', [path for path in DOCUMENTS if blocks(path, 'python')], ids=lambda path: path.name)
 def test_python_runs(document: Path, checkout: Path) -> None:
     assert execute(document).keys() > {'__name__'}
+
+
+def test_the_models_of_the_page_of_layers_train_and_load(checkout: Path) -> None:
+    torch.manual_seed(0)
+    space = execute(ROOT / 'docs' / 'layers.md')
+    large, batch = space['large'], space['batch']
+    assert (space['prediction'] == large.y).float().mean() > 0.8
+    assert torch.equal(space['loaded'](batch.x, batch.edge_index), space['model'](batch.x, batch.edge_index))
+    data = next(iter(space['DataLoader'](space['graphs'], batch_size=40)))
+    assert torch.equal(space['restored'](data), space['classifier'].eval()(data))
 
 
 def test_all_kinds_of_examples_are_found() -> None:
@@ -158,6 +199,12 @@ def test_commands_name_options_and_files_that_exist(document: Path, checkout: Pa
             load(arguments.cfg, options)
         else:
             assert not options, words
+
+
+def test_the_shell_completes_all_commands() -> None:
+    (words,) = re.findall(r'^complete -o default -W "(.*)" pyg-topomask$', TRAINING.read_text(), re.MULTILINE)
+    (command,) = (action for action in _parser()._actions if action.dest == 'command')
+    assert words.split() == list(command.choices or [])
 
 
 def anchors(document: Path) -> set[str]:

@@ -19,7 +19,6 @@ BLOCKED = (
     'torchmetrics',
     'tensorboardX',
     'networkx',
-    'plotly',
     'pykeops',
     'faiss',
     'numba',
@@ -91,6 +90,7 @@ API = {
         'SinDegreeAttention',
         'ToeplitzAttention',
         'TopoGPSConv',
+        'attention',
     ],
     'pyg_topomask.nn.models': ['GKAT', 'Interlacer', 'MGFormer', 'TopologicalViT', 'ViViT'],
     'pyg_topomask.transforms': [
@@ -303,7 +303,7 @@ new = set(sys.modules) - before
 assert 'pyg_topomask.apps.train' in new
 apps = ('catalog', 'diagnostics', 'inspect', 'kernels', 'recommend', 'viz')
 unused = *(f'pyg_topomask.apps.{name}' for name in apps), 'pyg_topomask.distributed', 'pyg_topomask.testing'
-unused += ('gpytorch', 'matplotlib', 'networkx', 'numba', 'pandas', 'plotly', 'scipy', 'sklearn')
+unused += ('gpytorch', 'matplotlib', 'networkx', 'numba', 'pandas', 'scipy', 'sklearn')
 assert not [name for name in new if name.startswith(unused)]
 """)
     assert result.returncode == 0, result.stderr

@@ -1,4 +1,4 @@
-r"""The names that ``python -m pyg_topomask list`` prints, without importing the classes."""
+r"""The names that ``pyg-topomask list`` prints, without importing the classes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions: ``python -m pyg_topomask graphgps``.
+r"""Runs the :obj:`main.py` of a GraphGPS checkout with this package's attentions: ``pyg-topomask graphgps``.
 
 This file is outside of :mod:`pyg_topomask.graphgym`, whose import registers names before GraphGPS could.
 """

@@ -24,6 +24,7 @@ from pyg_topomask.graphgym.names.lookup import decoded, read_yaml
 from pyg_topomask.graphgym.names.masks import read_tree
 from pyg_topomask.utils.checks import check_file_name
 from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
+from pyg_topomask.utils.suggestions import did_you_mean
 
 #: Options of GraphGPS with its defaults, by the name of its registered config function.
 GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = yaml.safe_load("""
@@ -204,7 +205,7 @@ def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
             'cfg',
             f'{cfg_file!r}, whose model.type is GPSModel, a model of GraphGPS',
             'configurations with another model.type, such as TopoGPSModel',
-            f'in a checkout of GraphGPS run python -m pyg_topomask graphgps --cfg {cfg_file}',
+            f'in a checkout of GraphGPS run pyg-topomask graphgps --cfg {cfg_file}',
         )
 
 
@@ -306,6 +307,16 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
     return adapted
 
 
+def _meant(key: str, path: Sequence[str], node: CfgNode) -> str:
+    r"""Returns the option that an unknown one may mean: one of the same group, or one of this name in another group."""
+    unknown = key.split('.')[len(path)]
+    if close := did_you_mean(unknown, node):
+        return close
+    name = key.split('.')[-1]
+    elsewhere = [f'{group}.{name}' for group in sorted(cfg) if isinstance(cfg[group], CfgNode) and name in cfg[group]]
+    return f'did you mean {" or ".join(elsewhere)}?' if elsewhere else ''
+
+
 def _unknown_option(key: str) -> ArgumentError:
     # The sibling keys are the likely alternatives of an unknown key.
     path, node = [], cfg
@@ -315,4 +326,4 @@ def _unknown_option(key: str) -> ArgumentError:
         path.append(group)
         node = node[group]
     place = '.'.join(path) if path else 'the top level'
-    return ArgumentError(key, f'an unknown option of {place}', ', '.join(sorted(node)))
+    return ArgumentError(key, f'an unknown option of {place}', ', '.join(sorted(node)), _meant(key, path, node))

@@ -2,6 +2,7 @@ r"""Checks of the edges of a graph."""
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -49,15 +50,18 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
         if given is not None and not isinstance(given, Tensor):
             raise ArgumentError(name, described(given), 'a tensor, or None')
     if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
-        raise ArgumentError('edge_index', described(edge_index), 'int32 and int64 tensors of shape [2, E]')
+        accepted = 'int32 and int64 tensors of shape [2, E]'
+        raise ArgumentError('edge_index', described(edge_index), accepted, _remedy_of_edges(edge_index))
     least, most = map(int, edge_index.aminmax()) if edge_index.numel() > 0 else (0, -1)
     if least < 0 or most >= num_nodes:
         accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'
-        raise ArgumentError('edge_index', f'nodes {least} to {most}', accepted)
+        remedy = '' if least < 0 else f'x, or num_nodes, needs a row for each of {most + 1} nodes'
+        raise ArgumentError('edge_index', f'nodes {least} to {most}', accepted, remedy)
     if weight is not None:
         if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
-            got = f'{described(weight)} for {edge_index.size(1)} edges'
-            raise ArgumentError('edge_weight', got, 'floating point and whole numbers of shape [E]')
+            num_edges = edge_index.size(1)
+            got, accepted = f'{described(weight)} for {num_edges} edges', 'floating point and whole numbers of shape [E]'
+            raise ArgumentError('edge_weight', got, accepted, _remedy_of_weights(weight, num_edges))
         if not bool(weight.isfinite().all()):
             edge = int((~weight.isfinite()).nonzero()[0])
             raise ArgumentError('edge_weight', f'{float(weight[edge])} at edge {edge}', 'finite numbers')
@@ -65,6 +69,26 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
         check_batch(batch, num_nodes)
         if edge_index.numel() > 0 and bool(batch.index_select(0, edge_index[0]).ne(batch.index_select(0, edge_index[1])).any()):
             raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')
+
+
+def _remedy_of_edges(edge_index: object) -> str:
+    r"""Returns what makes edges of something that PyG users take for them."""
+    if isinstance(edge_index, list | tuple | np.ndarray):
+        return f'use torch.{"from_numpy" if isinstance(edge_index, np.ndarray) else "tensor"}(edge_index)'
+    if not isinstance(edge_index, Tensor) or edge_index.dim() != 2:
+        return ''
+    rows, columns = edge_index.shape
+    if rows == columns != 2:
+        return 'of a matrix, use torch_geometric.utils.dense_to_sparse(matrix)[0]'
+    turned = '.t()' if columns == 2 != rows else ''
+    whole = '' if edge_index.dtype in INTEGERS else '.long()'
+    return f'use edge_index{turned}{whole}' if turned or whole else ''
+
+
+def _remedy_of_weights(weight: Tensor, num_edges: int) -> str:
+    flat = '.view(-1)' if weight.shape == (num_edges, 1) else ''
+    numbers = '.float()' if weight.dtype == torch.bool else ''
+    return f'use edge_weight{flat}{numbers}' if flat or numbers else ''
 
 
 def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:

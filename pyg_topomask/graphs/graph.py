@@ -2,7 +2,7 @@ r"""The graph on which masks are prepared: edges, weights, and the graph of each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence, Set
 from copy import copy
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -10,12 +10,13 @@ from weakref import ref
 
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Data, HeteroData
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edge_checks import checked_edges
+from pyg_topomask.graphs.edge_weights import edge_weights_of
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.locality import inverse, near_order
@@ -84,6 +85,10 @@ class Graph:
     #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
     order: Tensor | None = None
     place: Tensor | None = None
+    #: Transforms that have stored something on data with these edges, which this graph has not.
+    stored_elsewhere: Set[str] = frozenset()
+    #: Whether the graph was created from data without edges, and not from no edges.
+    lacks_edges: bool = False
 
     def __init__(
         self,
@@ -124,19 +129,25 @@ class Graph:
     @classmethod
     def from_data(cls, data: Data) -> Graph:
         r"""Creates a graph from :class:`~torch_geometric.data.Data` or :class:`~torch_geometric.data.Batch`, with the edges of
-        :obj:`edge_index`, or else of :obj:`adj_t`. Data without either gives a graph without edges.
+        :obj:`edge_index`, or else of :obj:`adj_t`. Data without either gives a graph without edges. The weights are
+        :obj:`edge_weight`; or else :obj:`weight`, the name of NetworkX; or else :obj:`edge_attr` of one floating point number
+        for each edge, with a warning.
         """
         if not isinstance(data, Data):
-            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch')
+            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch', _remedy_of_data(data))
         num_nodes = data.num_nodes or 0
-        read = {name: _attribute(data, name) for name in ('edge_index', 'edge_weight', 'adj_t', 'batch')}
-        edge_index, edge_weight, adj_t, batch = read.values()
+        read = {name: _attribute(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
+        edge_index, adj_t, batch, _ = read.values()
+        name, edge_weight = edge_weights_of(data)
+        read[name] = edge_weight
         if edge_index is None and adj_t is not None:
             edge_index, value = _edges_of(adj_t)
             edge_weight = value if edge_weight is None else edge_weight
-        if edge_index is None:
+        lacks_edges = edge_index is None
+        if lacks_edges:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=device_of(data))
         graph = cls(edge_index, num_nodes, edge_weight, batch, data=data)
+        graph.lacks_edges = lacks_edges
         if batch is not None and (batch.numel() > 0 or 'ptr' in data) and hasattr(data, 'num_graphs'):
             check_whole(0, num_graphs=data.num_graphs)
             if data.num_graphs > graph.num_graphs:  # the last graphs are empty
@@ -221,6 +232,22 @@ class Graph:
     def structure(self) -> Tensor:
         r"""As :attr:`fingerprint`, but of the edges without their weights, :obj:`[num_graphs, 3]`."""
         return self._hashed(None)
+
+    @property
+    def is_weighted(self) -> bool:
+        r"""Whether there are edge weights other than 1."""
+        weight = self.edge_weight
+        return weight is not None and self.cached('weighted', lambda: bool((weight != 1).any()))
+
+    @property
+    def is_directed(self) -> bool:
+        r"""Whether an edge has no reverse edge. Weights do not count."""
+        return self.cached('directed', self._directed)
+
+    def _directed(self) -> bool:
+        source, target = self.edge_index.long()
+        there, back = (splitmix((first << 32) ^ second).sum() for first, second in ((source, target), (target, source)))
+        return bool(there != back)
 
     def _hashed(self, weight: Tensor | None) -> Tensor:
         source, target = self.edge_index.long()
@@ -398,6 +425,16 @@ class Graph:
 
 #: The shared graph of each living batch, by id, because batches are unhashable.
 _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
+
+
+def _remedy_of_data(given: object) -> str:
+    r"""Returns what makes data of something that PyG users take for it."""
+    if isinstance(given, Tensor):
+        return 'of edges, use Data(edge_index=edge_index, num_nodes=num_nodes)'
+    if isinstance(given, HeteroData):
+        return 'use data.to_homogeneous()'
+    of_networkx = type(given).__module__.partition('.')[0] == 'networkx'
+    return 'use torch_geometric.utils.from_networkx(graph)' if of_networkx else ''
 
 
 def device_of(data: Data) -> torch.device | None:

@@ -11,6 +11,7 @@ from torch_geometric.typing import Adj
 
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.stored_elsewhere import transforms_of
 from pyg_topomask.utils.functorch import is_transforming
 
 #: How many graphs are kept.
@@ -38,6 +39,7 @@ def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = N
             edges, weight, of_nodes = (None if tensor is None else tensor.detach() for tensor in given)
             graph = Graph.from_tensors(edges, num_nodes, weight, of_nodes)
             graph.forward_pass = ForwardPass(of_one_call=True)
+            graph.stored_elsewhere = transforms_of(edge_index)
     _GRAPHS[key] = received, graph
     for oldest in list(_GRAPHS)[:-MAX_GRAPHS]:
         _GRAPHS.pop(oldest, None)
@@ -61,7 +63,7 @@ class _Received:
         self.state = num_nodes, torch.get_default_dtype(), *map(_state_of, tensors)
 
     def _forget(self, _: object) -> None:
-        if _GRAPHS.get(self.key, (None,))[0] is self:
+        if _GRAPHS and _GRAPHS.get(self.key, (None,))[0] is self:  # it is None when Python exits
             _GRAPHS.pop(self.key, None)
 
     def equals(self, other: _Received | None) -> bool:

@@ -36,8 +36,10 @@ class AdjacencyMask(Mask):
     :math:`(j, i)`. As in PyG, a node attends to the sources of its incoming edges. Parallel edges add up. A product takes
     :math:`O(E)`.
 
+    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this.
+
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         self_loop (float, optional): The initial weight :math:`s` of self-loops, learned per head. :obj:`None` adds no
             self-loops. (default: :obj:`1.0`)
         normalization (str, optional): :obj:`"sym"` for :math:`\mathbf{D}_{row}^{-1/2} \mathbf{A} \mathbf{D}_{col}^{-1/2}` with
@@ -63,6 +65,7 @@ class AdjacencyMask(Mask):
     """
 
     form = 'sparse'
+    direction = 'followed'
 
     def __init__(
         self,

@@ -124,6 +124,8 @@ class CausalMask(Mask):
     :obj:`strict=True`, the condition is :math:`o_j < o_i`. Products are prefix sums within each graph, in :math:`O(N)`, and
     products with the transpose :attr:`T` are suffix sums.
 
+    The mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         order (str, optional): The name of a node attribute of the data, :obj:`[N]` or :obj:`[N, 1]`, that orders the nodes of
@@ -146,6 +148,9 @@ class CausalMask(Mask):
     """
 
     form = 'product'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def __init__(self, heads: int = 1, order: str | None = None, strict: bool = False) -> None:
         super().__init__(heads)

@@ -32,6 +32,8 @@ class DenseMask(GivenMask):
     batch count as zero. The mask costs :math:`O(N^2)`. One product covers all nodes, so NaN in one graph spreads to the other
     graphs of the batch.
 
+    The mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`, or the number of heads of the matrix)
         matrix (torch.Tensor): The matrix over all nodes of the batch, :obj:`[N, N]` or :obj:`[heads, N, N]`; a
@@ -53,6 +55,9 @@ class DenseMask(GivenMask):
     """
 
     form = 'product'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     matrix: Tensor
 

@@ -48,6 +48,9 @@ class ExpanderMask(Mask):
     0 for all others. Exphormer's edge features are not included. For each virtual node, apply
     :class:`torch_geometric.transforms.VirtualNode` once to the data. A product takes :math:`O(E + N \, \text{degree})`.
 
+    The edges of the input graph are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this.
+    Random edges go both ways. Edge weights have no effect. With :obj:`input_edges=False`, the mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         degree (int): The number of neighbors of a node in the random graph, even. (default: :obj:`6`)
@@ -72,6 +75,8 @@ class ExpanderMask(Mask):
     """
 
     form = 'sparse'
+    weighted = False
+    local = False
 
     def __init__(
         self,
@@ -88,6 +93,10 @@ class ExpanderMask(Mask):
         self.input_edges = input_edges
         self.seed = checked_seed(seed=seed)
         self.flow = flow
+
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'followed' if self.input_edges else 'unused'
 
     def settings(self) -> Hashable:
         return type(self), self.degree, self.input_edges, self.seed, self.flow

@@ -3,7 +3,7 @@ r"""Masks estimated by graph random features."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.power_series import warn_of_growth
@@ -27,6 +28,11 @@ from pyg_topomask.walks.paired import PairedWalks
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
 from pyg_topomask.walks.walk import sample_ensembles
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.walks.options import FeatureWalkOptions
 
 
 @options_of(WalkSettings)
@@ -70,8 +76,12 @@ class GRFMask(LogarithmicMask):
 
     A product takes at most :math:`O(s N n L)` multiplications, for any number of edges.
 
+    With :obj:`asymmetric=True`, edges are followed: a node attends to nodes from which edges lead to it. Otherwise, attention
+    has no direction: walks go against the edges, and nodes whose walks meet attend to each other. The mask then warns once of a
+    directed graph.
+
     Args:
-        heads (int): The number of heads, each with its own modulation. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own modulation. (default: that of the layer, or :obj:`1`)
         num_walks (int): Walks per node and ensemble :math:`n`. (default: :obj:`4`)
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.5`)
@@ -127,7 +137,7 @@ class GRFMask(LogarithmicMask):
         share_modulation: bool = False,
         positive: bool | None = None,
         stitch: int = 1,
-        **options: Any,
+        **options: Unpack[FeatureWalkOptions],
     ) -> None:
         super().__init__(heads)
         self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
@@ -176,10 +186,19 @@ class GRFMask(LogarithmicMask):
     def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'followed' if self.asymmetric is True else 'both ways'
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return self.walk_settings.weighted
+
     def settings(self) -> Hashable:
         return type(self), self.walk_settings, self.seed, self.stitch, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> PairedWalks:
+        warn_of_lost_gradient(self, graph)
         drawn = generator is not None or self.fresh
         if not drawn and (stored := load_walks(graph, self.walk_settings)) is not None:
             if self.stitch > 1:
@@ -191,6 +210,8 @@ class GRFMask(LogarithmicMask):
         return first
 
     def bind(self, graph: Graph, state: PairedWalks) -> MaskOperator:
+        if self.asymmetric is not True:
+            warn_of_directed(self, graph, 'asymmetric=True (in a YAML the word AsymmetricGRF)')
         f = self.f
         key_f = self.key_f if self.asymmetric == 'pairs' else f
         if self.walk_settings.normalization is None and self.walk_settings.importance:
@@ -216,4 +237,4 @@ class GRFMask(LogarithmicMask):
         return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, {self.walk_settings.text}{self._changed()}'
+        return f'heads={self.heads}, {self.walk_settings.text}{self._changed()}{self._directed()}'

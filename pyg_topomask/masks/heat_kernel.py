@@ -120,8 +120,11 @@ class HeatKernelMask(DiffusionMask):
     Rows too small for the data type also count as zero rows. In float32, the relative error also grows with
     :math:`\lambda` times the largest degree. Gradients flow to :math:`\lambda` and to edge weights that require them.
 
+    With the kinds :obj:`"random_walk_laplacian"` and :obj:`"adjacency"`, edges are followed: a node attends to nodes from which
+    edges lead to it, and :obj:`flow` reverses this. The other kinds need symmetric edges.
+
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         kind (str): One of the kinds above. :obj:`"laplacian"` and :obj:`"normalized_laplacian"` need symmetric edges and
             weights. (default: :obj:`"laplacian"`)
         lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, one number or :obj:`[heads]`, above 0,
@@ -169,6 +172,10 @@ class HeatKernelMask(DiffusionMask):
         self.kind = kind
         self.flow = flow
         self.tolerance = tolerance
+
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'symmetric' if self.kind in ('laplacian', 'normalized_laplacian') else 'followed'
 
     def settings(self) -> Hashable:
         return type(self), self.kind, self.flow

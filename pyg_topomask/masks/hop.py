@@ -89,8 +89,11 @@ class HopMask(LogarithmicMask):
     powers of the adjacency matrix, it does not count walks that return. It suits sparse graphs and few hops. It lists the pairs
     of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
 
+    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this. Edge weights have no
+    effect.
+
     Args:
-        heads (int): The number of heads, each with its own function. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own function. (default: that of the layer, or :obj:`1`)
         max_hops (int): The largest distance :math:`K \ge 0`. (default: :obj:`2`)
         f (torch.Tensor or str): The initial :math:`f`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a name. With
             :obj:`"balls"`, heads start with nested neighborhoods: :math:`f_d = 1` for :math:`d \le \lfloor K (h + 1) / H
@@ -124,6 +127,8 @@ class HopMask(LogarithmicMask):
 
     form = 'sparse'
     renumbers = 'graph'
+    direction = 'followed'
+    weighted = False
 
     def __init__(
         self,

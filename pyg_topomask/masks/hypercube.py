@@ -51,7 +51,7 @@ class HypercubeMask(DiffusionMask):
     grow. The mask ignores edges.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         dim (int): The number of bits :math:`n`. Every graph has :math:`2^n` nodes, whose coordinates are the binary digits of
             their indices. (default: :obj:`1`)
         lam (float, sequence of float or torch.Tensor): The initial :math:`\lambda`, see
@@ -73,6 +73,9 @@ class HypercubeMask(DiffusionMask):
     """
 
     form = 'product'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def __init__(self, heads: int = 1, dim: int = 1, lam: float | Sequence[float] | Tensor = 1.0) -> None:
         super().__init__(heads, lam)

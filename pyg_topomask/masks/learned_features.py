@@ -23,7 +23,7 @@ class LearnedFeaturesMask(Mask):
     :math:`O(N \, \text{rank})`.
 
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         num_nodes (int): The largest number of nodes of a graph. (default: :obj:`1`)
         rank (int, optional): The number of features. (default: :obj:`num_nodes`, as in the paper)
 
@@ -42,6 +42,9 @@ class LearnedFeaturesMask(Mask):
     """
 
     form = 'low_rank'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def __init__(self, heads: int = 1, num_nodes: int = 1, rank: int | None = None) -> None:
         super().__init__(heads)
@@ -73,4 +76,4 @@ class LearnedFeaturesMask(Mask):
         return low_rank_operator(graph, factor, factor)
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, num_nodes={self.features.size(0)}, rank={self.features.size(-1)}'
+        return f'heads={self.heads}, num_nodes={self.features.size(0)}, rank={self.features.size(-1)}{self._directed()}'

@@ -16,6 +16,8 @@ class LowRankMask(GivenMask):
     r"""A low-rank mask with given factors, :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph. The factors are
     tensors, or names of node attributes, which are batched and moved with the data. A product takes :math:`O(N r)`.
 
+    The mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         left (torch.Tensor or str): :math:`\mathbf{A}`, :obj:`[N, r]` or :obj:`[N, heads, r]`. (default: :obj:`"mask_left"`)
@@ -37,6 +39,9 @@ class LowRankMask(GivenMask):
     """
 
     form = 'low_rank'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def __init__(self, heads: int = 1, left: Tensor | str = 'mask_left', right: Tensor | str = 'mask_right') -> None:
         super().__init__(heads)

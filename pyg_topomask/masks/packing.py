@@ -19,6 +19,8 @@ class PackingMask(Mask):
 
     A product is a sum over each graph and takes :math:`O(N)`.
 
+    The mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
 
@@ -34,6 +36,9 @@ class PackingMask(Mask):
     """
 
     form = 'low_rank'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         return None

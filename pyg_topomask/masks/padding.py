@@ -25,6 +25,8 @@ class PaddingMask(Mask):
     No node attends to padded nodes, and the output of padded nodes is 0. The mask has rank 1 within a graph, so you can
     multiply any mask by it: :obj:`mask * PaddingMask()` excludes the padded nodes. A product takes :math:`O(N)`.
 
+    The mask ignores edges.
+
     Args:
         heads (int): The number of heads. (default: :obj:`1`)
         valid (str): The name of a boolean node attribute of the data, :obj:`[N]`. (default: :obj:`"valid"`)
@@ -44,6 +46,9 @@ class PaddingMask(Mask):
     """
 
     form = 'low_rank'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def __init__(self, heads: int = 1, valid: str = 'valid') -> None:
         super().__init__(heads)

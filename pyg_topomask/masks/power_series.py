@@ -41,8 +41,10 @@ class PowerSeriesMask(LogarithmicMask):
     dense blocks. Gradients flow to the coefficients and to edge weights that require them. Initial coefficients of a kernel are
     stored in float64. After :obj:`mask.double()`, :meth:`reset_parameters` restores them in this precision.
 
+    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this.
+
     Args:
-        heads (int): The number of heads, each with its own coefficients. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own coefficients. (default: that of the layer, or :obj:`1`)
         order (int): The largest power :math:`K \ge 0`. (default: :obj:`4`)
         coefficients (torch.Tensor or str, optional): The initial :math:`\alpha`, :obj:`[K + 1]` or :obj:`[heads, K + 1]`, or a
             name. :obj:`None` is :math:`\alpha_k = 2^{-k}`. A name is a kernel of
@@ -84,6 +86,7 @@ class PowerSeriesMask(LogarithmicMask):
     #: Without entries if edge weights are learned.
     form = 'sparse'
     renumbers = 'graph'
+    direction = 'followed'
 
     def __init__(
         self,

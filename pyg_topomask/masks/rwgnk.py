@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy
@@ -15,6 +15,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import Hadamard, MaskOperator
@@ -34,6 +35,11 @@ from pyg_topomask.walks.walk import sample_ensembles
 
 # The largest number of entries in a block of rows of the powers.
 _BLOCK = 2**23
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.walks.options import KernelWalkOptions
 
 
 @dataclass(frozen=True)
@@ -82,8 +88,11 @@ class RWGNKMask(Mask):
     :obj:`walk_length`, :obj:`transition` and :obj:`flow` of the mask. The mask ignores them with :obj:`num_walks=None`.
     Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal walks.
 
+    Attention has no direction: walks go against the edges, and nodes whose walks meet attend to each other. The mask warns once
+    of a directed graph, where :obj:`GRFMask(asymmetric=True, importance=False)` counts visits and follows the edges.
+
     Args:
-        heads (int): The number of heads, each with its own :math:`\lambda`. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own :math:`\lambda`. (default: that of the layer, or :obj:`1`)
         num_walks (int, optional): Walks per node and ensemble; :obj:`None` for the exact expectation. (default: :obj:`4`)
         p_halt (float): The probability that a walk halts before a hop, in :math:`[0, 1)`; with :obj:`0`, all walks have
             :obj:`max_walk_length` hops. (default: :obj:`0.0`)
@@ -111,6 +120,7 @@ class RWGNKMask(Mask):
                  [1.0000, 1.2500]]])
     """
 
+    direction = 'both ways'
     initial: Tensor
 
     def __init__(
@@ -124,7 +134,7 @@ class RWGNKMask(Mask):
         learnable: bool = True,
         resample: str = 'never',
         seed: int = 0,
-        **options: Any,
+        **options: Unpack[KernelWalkOptions],
     ) -> None:
         super().__init__(heads)
         self.exact = num_walks is None
@@ -172,6 +182,10 @@ class RWGNKMask(Mask):
     def fresh(self) -> bool:
         return self.resample == 'forward' and self.training
 
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return self.walk_settings.weighted
+
     def settings(self) -> Hashable:
         prepared = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
         return type(self), self.walk_settings, *prepared
@@ -182,6 +196,8 @@ class RWGNKMask(Mask):
         r"""Samples walks, or computes their expectation. Unnormalized transition probabilities of the edges, :obj:`[E]`,
         override :obj:`transition` of the mask, and new walks are then sampled.
         """
+        if self.weighted:
+            warn_of_lost_gradient(self, graph)
         settings = self.walk_settings
         seed = None if self.fresh or generator is not None or transition is not None else self.seed
         if transition is not None:
@@ -201,6 +217,7 @@ class RWGNKMask(Mask):
         return ExpectedVisits(hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes))
 
     def bind(self, graph: Graph, state: ExpectedVisits | PairedWalks) -> MaskOperator:
+        warn_of_directed(self, graph, 'GRFMask(asymmetric=True, importance=False), which counts visits too,')
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
         discounts = self.discounts
@@ -305,7 +322,9 @@ class RWGNKMask(Mask):
         return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}, {"exact, " if self.exact else ""}{self.walk_settings.text}{self._changed()}'
+        return (
+            f'heads={self.heads}, {"exact, " if self.exact else ""}{self.walk_settings.text}{self._changed()}{self._directed()}'
+        )
 
 
 def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:

@@ -39,8 +39,11 @@ class SinDegreeMask(Mask):
     degrees use the embedding of the nearest seen degree (of a bucket, its nearest degree counts), and of the smaller one in a
     tie.
 
+    Attention follows no edge. The degrees count incoming edges, and :obj:`flow` changes this. With :obj:`degree_attr`, the mask
+    ignores edges.
+
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         max_degree (int): The largest degree with a separate embedding. (default: :obj:`512`)
         embedding_dim (int): Size of the embeddings. (default: :obj:`16`)
         flow (str, optional): The edges that count as the degree of a node: incoming edges with :obj:`"source_to_target"`,
@@ -65,6 +68,8 @@ class SinDegreeMask(Mask):
     """
 
     form = 'low_rank'
+    weighted = False
+    local = False
 
     bounds: Tensor
     initial: Tensor
@@ -111,6 +116,10 @@ class SinDegreeMask(Mask):
     def seen(self) -> Tensor:
         r"""Whether a training step has changed an embedding, for each row of :attr:`embedding`."""
         return self.offset.detach().ne(0).any(1)
+
+    @property
+    def direction(self) -> str:  # type: ignore[override]
+        return 'counted' if self.degree_attr is None else 'unused'
 
     def settings(self) -> Hashable:
         return type(self), self.flow, self.degree_attr
@@ -168,7 +177,7 @@ class SinDegreeMask(Mask):
         return degree.long()
 
     def extra_repr(self) -> str:
-        return f'{super().extra_repr()}, embedding_dim={self.offset.size(1)}'
+        return f'heads={self.heads}{self._changed()}, embedding_dim={self.offset.size(1)}{self._directed()}'
 
 
 def _check_degree(name: str, degree: Tensor) -> None:

@@ -32,8 +32,10 @@ class StochasticRPEMask(Mask):
     projection depends only on the seed, and :meth:`redraw` draws a new one. A product takes :math:`O(N \,
     \text{num\_features})`.
 
+    The mask ignores edges.
+
     Args:
-        heads (int): The number of heads. (default: :obj:`1`)
+        heads (int): The number of heads. (default: that of the layer, or :obj:`1`)
         num_sines (int): The number of sines. (default: :obj:`4`)
         num_features (int): The number of random features, the rank of the mask. (default: :obj:`16`)
         gain (float): The initial :math:`g`. (default: :obj:`0.5`)
@@ -54,6 +56,9 @@ class StochasticRPEMask(Mask):
     """
 
     form = 'low_rank'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     projection: Tensor
 
@@ -105,4 +110,4 @@ class StochasticRPEMask(Mask):
 
     def extra_repr(self) -> str:
         rank, width = self.projection.shape
-        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}{self._changed()}'
+        return f'heads={self.heads}, num_sines={width // 2}, num_features={rank}{self._changed()}{self._directed()}'

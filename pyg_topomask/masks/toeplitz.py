@@ -46,7 +46,7 @@ class ToeplitzMask(LogarithmicMask):
     and attention on small grids looks up the entries of all pairs of points. Both are faster and have no such error.
 
     Args:
-        heads (int): The number of heads, each with its own table. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own table. (default: that of the layer, or :obj:`1`)
         shape_dims (int): The number of dimensions :math:`d` of the grids. (default: :obj:`2`)
         kind (str): :obj:`"offset"` for a table of signed offsets, :obj:`[2 w_1 + 1, ..., 2 w_d + 1]`, or :obj:`"distance"` for
             a table of distances, :obj:`[w + 1]`. (default: :obj:`"offset"`)
@@ -80,6 +80,9 @@ class ToeplitzMask(LogarithmicMask):
     """
 
     form = 'product'
+    direction = 'unused'
+    weighted = False
+    local = False
 
     def __init__(
         self,

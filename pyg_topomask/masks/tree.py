@@ -68,7 +68,7 @@ class TreeMask(LogarithmicMask):
     mask is the mean of the masks of these forests.
 
     Args:
-        heads (int): The number of heads, each with its own function. (default: :obj:`1`)
+        heads (int): The number of heads, each with its own function. (default: that of the layer, or :obj:`1`)
         kind (str): :obj:`"exp"` or :obj:`"distance"`. (default: :obj:`"exp"`)
         a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`, below 0. With :obj:`learnable=False`, it
             may have any sign if rounding errors, which may grow by :math:`\exp(2 a \, \mathrm{diam})`, stay below
@@ -104,6 +104,7 @@ class TreeMask(LogarithmicMask):
     """
 
     form = 'product'
+    direction = 'undirected'
 
     fixed: Tensor
 
@@ -174,6 +175,10 @@ class TreeMask(LogarithmicMask):
     def f(self) -> Tensor:
         r"""The function :math:`f`, :obj:`[heads, L + 1]`."""
         return self._numbers(self.raw_f)
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return self.kind == 'exp' or self.unit is not None
 
     def settings(self) -> Hashable:
         return type(self)

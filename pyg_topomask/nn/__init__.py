@@ -4,6 +4,7 @@ An argument outside its range, an unknown name, and arguments that conflict rais
 :class:`~pyg_topomask.errors.ArgumentError`, which is a :class:`ValueError`. Layers document only what else they raise.
 """
 
+from pyg_topomask.nn.by_name import attention
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 from pyg_topomask.nn.gps_conv import TopoGPSConv
@@ -27,4 +28,5 @@ __all__ = [
     'SinDegreeAttention',
     'ToeplitzAttention',
     'TopoGPSConv',
+    'attention',
 ]

@@ -16,7 +16,7 @@ from torch_geometric.typing import Adj
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.inputs import as_graph, check_features, compiled_if_prepared, resolve_channels
+from pyg_topomask.nn.inputs import check_features, compiled_if_prepared, graph_for, resolve_channels
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
 
 
@@ -44,6 +44,9 @@ class ExplicitAttention(MessagePassing, ABC):
         - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
           :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
     """
+
+    #: Whether the layer has warned that edge weights have no effect.
+    told_of_weights: bool = False
 
     def __init__(
         self,
@@ -86,6 +89,21 @@ class ExplicitAttention(MessagePassing, ABC):
         for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out):
             reset(module)
 
+    @property
+    def reads_edges(self) -> bool:
+        r"""Whether edges change the attention. If not, the layer needs none."""
+        return True
+
+    @property
+    def weighted(self) -> bool:
+        r"""Whether edge weights change the attention."""
+        return True
+
+    @property
+    def local(self) -> bool:
+        r"""Whether nodes attend only to nodes that edges join to them."""
+        return True
+
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
         r"""Returns the output of all heads, :obj:`[N, H, d_v]`, without storing the coefficients if this is cheaper."""
@@ -125,11 +143,11 @@ class ExplicitAttention(MessagePassing, ABC):
         return (out, tuple(seen)) if return_attention_weights else out
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
-        return (self.attend(q, k, v, as_graph(*given), generator),)
+        return (self.attend(q, k, v, graph_for(self, *given), generator),)
 
     def _look(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
         r"""Returns the output of all heads, the pairs and the coefficients."""
-        graph = as_graph(*given)
+        graph = graph_for(self, *given)
         if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
         (row, col), alpha = self.coefficients(q, k, v, graph, generator)

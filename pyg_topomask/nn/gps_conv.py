@@ -15,11 +15,14 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_dense_batch
 
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
+from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import check_heads
+from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.checks import check_probability, check_size
+from pyg_topomask.utils.suggestions import instance_of
 
 
 class TopoGPSConv(GPSConv):
@@ -37,9 +40,10 @@ class TopoGPSConv(GPSConv):
         dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
         attn_type (str, optional): PyG's own attention, if :obj:`attn` is not given: :obj:`"multihead"`, :obj:`"performer"`, or
             :obj:`None` for no global attention. (default: :obj:`"multihead"`)
-        attn (torch.nn.Module, optional): An attention layer called as
+        attn (torch.nn.Module or str, optional): An attention layer called as
             :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, which replaces PyG's own.
-            (default: :obj:`None`)
+            :obj:`"pyg"` is the attention of :obj:`attn_type`. :obj:`None` needs :obj:`attn_type=None` beside it, which is no
+            global attention. (default: :obj:`"pyg"`)
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
@@ -68,8 +72,9 @@ class TopoGPSConv(GPSConv):
         attn_type: str | None = 'multihead',
         attn_kwargs: dict[str, Any] | None = None,
         *,
-        attn: Module | None = None,
+        attn: Module | str | None = 'pyg',
     ) -> None:
+        attn = _replacing(attn, attn_type)
         check_probability(dropout=dropout)
         _check_layers(channels, conv, heads, attn_type, attn_kwargs, attn)
         self_attention = attn is None and attn_type is not None
@@ -80,6 +85,9 @@ class TopoGPSConv(GPSConv):
         self.replaces_attention = not self_attention
         # PyG raises its own error for edge weights that neither layer takes.
         self.weighted_conv = attn is None or conv is None or _takes_edge_weight(conv)
+        self._told_of_weights = conv is None or not _takes_edge_weight(conv)
+        if not self._told_of_weights and isinstance(attn, MaskedLinearAttention | ExplicitAttention):
+            attn.told_of_weights = True  # the weights have an effect in the local layer
         if self.replaces_attention:
             self.attn = attn
             self.attn_type = None if attn is None else type(attn).__name__
@@ -119,6 +127,12 @@ class TopoGPSConv(GPSConv):
         check_layer(graph, self)
         if self.conv is None and (unknown := set(kwargs) - {'edge_weight', 'edge_attr'}):
             raise TypeError(f'TopoGPSConv.forward() got an unexpected keyword argument {min(unknown)!r}')
+        if not self._told_of_weights and isinstance(graph, Graph) and 'edge_weight' not in kwargs and graph.is_weighted:
+            self._told_of_weights = True
+            warn(
+                f'edge_weight: got none for {type(self.conv).__name__}, and weights in graph. '
+                'Give edge_weight=graph.edge_weight.'
+            )
         if batch is None:  # norms and attentions of PyG need it too
             batch = getattr(graph, 'batch', None)
         # Norms and attentions of PyG index by this. Gradients of torch's scatter are wrong with int32 indices.
@@ -190,6 +204,20 @@ def _takes_edge_weight(conv: Module) -> bool:
     return 'edge_weight' in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
+def _replacing(attn: Module | str | None, attn_type: str | None) -> Module | None:
+    r"""Returns the attention that replaces PyG's own, or :obj:`None`."""
+    if attn is None and attn_type == 'multihead':
+        raise ArgumentError(
+            'attn',
+            "None with attn_type='multihead'",
+            'an attention layer',
+            "no global attention is attn_type=None, and PyG's softmax attention is attn='pyg', or no argument attn",
+        )
+    if isinstance(attn, str) and attn != 'pyg':
+        raise ArgumentError('attn', repr(attn), 'a module, for example GRFAttention(64, heads=4), and "pyg"')
+    return None if isinstance(attn, str) else attn
+
+
 def _check_layers(
     channels: int,
     conv: MessagePassing | None,
@@ -206,7 +234,9 @@ def _check_layers(
         remedy = f'an attention of this package is an argument attn, for example attn=GRFAttention({channels}, heads=4)'
         raise ArgumentError('attn_type', repr(attn_type), 'None, "multihead" and "performer", attentions of PyG', remedy)
     if conv is not None and not isinstance(conv, Module):
-        raise ArgumentError('conv', repr(conv), f'None and a local layer, for example GCNConv({channels}, {channels})')
+        raise ArgumentError(
+            'conv', repr(conv), f'None and a local layer, for example GCNConv({channels}, {channels})', instance_of(conv)
+        )
     if (attn is not None or attn_type is None) and attn_kwargs:
         raise ArgumentError('attn_kwargs', f'{attn_kwargs!r}, which no attention of PyG uses here', 'None')
     if attn is None:
@@ -214,7 +244,7 @@ def _check_layers(
             check_heads(heads, channels)
         return
     if not isinstance(attn, Module):
-        raise ArgumentError('attn', repr(attn), f'a module, for example GRFAttention(channels={channels})')
+        raise ArgumentError('attn', repr(attn), f'a module, for example GRFAttention({channels}, heads=4)', instance_of(attn))
     if isinstance(attn, Mask):
         layer = f'MaskedLinearAttention({channels}, heads={attn.heads}, mask={type(attn).__name__}(...))'
         raise ArgumentError('attn', f'the mask {type(attn).__name__}', f'a layer under it, for example {layer}')

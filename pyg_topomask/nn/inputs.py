@@ -3,21 +3,26 @@ r"""What attention layers are given: sizes, features, a mask and a graph."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable
-from functools import partial
-from typing import Any, TypeVar
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache, partial
+from math import isqrt
+from types import FrameType
+from typing import Any, Protocol, TypeVar
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.nn import GPSConv
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import shared_graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.utils.checks import MAX_SIZE, check_size, is_whole
+from pyg_topomask.utils.checks import MAX_SIZE, assert_on_device, check_size, is_whole
+from pyg_topomask.utils.suggestions import instance_of
 
 T = TypeVar('T')
 
@@ -37,7 +42,10 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
     check_input_channels(channels, 'channels')
     check_size(out_channels=out_channels, heads=heads)
     if divide:
-        check_heads(heads, out_channels)
+        remedy = f'the second argument is the number of heads, and out_channels={heads} is the size of the output'
+        check_heads(heads, out_channels, remedy if heads > out_channels else '')
+        if heads == out_channels >= 16:  # as in GCNConv(16, 16)
+            warn(f'heads: got {heads} for {out_channels} channels, one for each head; {remedy}')
     return out_channels
 
 
@@ -48,22 +56,34 @@ def check_input_channels(channels: int, argument: str = 'in_channels') -> None:
         raise ArgumentError(argument, repr(channels), accepted)
 
 
-def check_heads(heads: int, channels: int) -> None:
+def check_heads(heads: int, channels: int, remedy: str = '') -> None:
     r"""Raises an error unless the number of heads divides the channels."""
     check_size(heads=heads)
     if channels % heads != 0:
-        raise ArgumentError('heads', f'{heads} for {channels} channels', 'divisors of the channels')
+        raise ArgumentError(
+            'heads', f'{heads} for {channels} channels', f'divisors of the channels: {divisors(channels)}', remedy
+        )
 
 
-def check_mask(mask: Mask, heads: int) -> None:
-    r"""Raises an error unless the mask has :obj:`heads` heads, or one head that all share."""
+def divisors(number: int) -> str:
+    r"""Returns the divisors of a number in ascending order, as text."""
+    small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
+    return ', '.join(map(str, sorted({*small, *(number // divisor for divisor in small)})))
+
+
+def fit_mask(mask: Mask, heads: int) -> None:
+    r"""Gives a mask that was made without heads those of the layer. Raises an error unless the mask then has :obj:`heads`
+    heads, or one head that all share.
+    """
     if not isinstance(mask, Mask):
-        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})')
+        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', instance_of(mask))
+    if mask.heads == 1:
+        mask.take_heads(heads)
     if mask.heads not in (1, heads):
         raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
 
 
-def with_mask(mask: type[Mask], heads: int, options: dict[str, Any], **decided: Any) -> dict[str, Any]:
+def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
     r"""Returns the options of a layer, with a mask created from the options of the mask.
 
     Args:
@@ -99,6 +119,86 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
 
 def _fits(x: Tensor, dtype: torch.dtype) -> bool:
     return x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
+
+
+class Attention(Protocol):
+    r"""What a graph is read for, see :class:`~pyg_topomask.masks.Mask`."""
+
+    told_of_weights: bool
+
+    @property
+    def reads_edges(self) -> bool: ...
+
+    @property
+    def weighted(self) -> bool: ...
+
+    @property
+    def local(self) -> bool: ...
+
+
+def graph_for(
+    layer: Attention,
+    x: Tensor,
+    edge_index: Adj | None = None,
+    edge_weight: Tensor | None = None,
+    batch: Tensor | None = None,
+    graph: Graph | Data | None = None,
+) -> Graph:
+    r"""Returns the graph of an attention's forward pass, see :func:`as_graph`. An attention that reads no edges needs none.
+    Warns once of edge weights without effect. Raises an error if PyG's GPS layer leaves out the batch vector of several graphs.
+    """
+    if graph is None:
+        if edge_index is None and not layer.reads_edges:
+            edge_index = torch.empty(2, 0, dtype=torch.long) if torch.compiler.is_compiling() else no_edges(x.device)
+        if edge_index is None:
+            raise ArgumentError('edge_index', None, 'the edges, [2, E], or data as graph=')
+        if batch is None and not layer.local and not torch.compiler.is_compiling():
+            check_batch_of_gps_conv(x)
+    graph = as_graph(x, edge_index, edge_weight, batch, graph)
+    if graph.lacks_edges and layer.reads_edges:
+        graph.lacks_edges = False
+        warn(f'graph: got data without edge_index for {type(layer).__name__}, in which every node is alone then.')
+    if not (layer.told_of_weights or layer.weighted or torch.compiler.is_compiling()) and graph.is_weighted:
+        layer.told_of_weights = True
+        mask = getattr(layer, 'mask', layer)
+        warn(f'edge_weight: got weights, which have no effect in {type(layer).__name__}: {type(mask).__name__} reads none.')
+    return graph
+
+
+@cache
+@torch.inference_mode(False)
+def no_edges(device: torch.device) -> Tensor:
+    r"""Returns no edges. Layers share the graph of one tensor."""
+    return torch.empty(2, 0, dtype=torch.long, device=device)
+
+
+# The frames between an attention and the GPS layer that calls it as its local layer, or calls a module around it.
+_FRAMES = 16
+
+
+def check_batch_of_gps_conv(x: Tensor) -> None:
+    r"""Raises an error if PyG's GPS layer calls an attention as its local layer, which it gives no batch vector, for a batch of
+    several graphs.
+    """
+    frame: FrameType | None = sys._getframe(2)
+    for _ in range(_FRAMES):
+        if frame is None or frame.f_code is GPSConv.forward.__code__:
+            break
+        frame = frame.f_back
+    if frame is None or frame.f_code is not GPSConv.forward.__code__:
+        return
+    batch = frame.f_locals['batch']
+    if batch is None or batch.size(0) != x.size(0) or batch.size(0) == 0:
+        return
+    if not assert_on_device(
+        batch[-1] == batch[0], 'batch: GPSConv of PyG gives its conv none, so nodes attend to other graphs'
+    ):
+        raise ArgumentError(
+            'batch',
+            'None for several graphs: GPSConv of PyG gives its conv no batch vector, so nodes would attend to other graphs',
+            'attention as TopoGPSConv(channels, conv=None, attn=attention)',
+            'or give the graphs to GPSConv as well: gps(x, edge_index, batch, graph=Graph.from_data(data))',
+        )
 
 
 def as_graph(

@@ -16,12 +16,13 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.nn.inputs import as_graph, check_features, check_mask, compiled_if_prepared, resolve_channels
+from pyg_topomask.nn.inputs import check_features, compiled_if_prepared, fit_mask, graph_for, resolve_channels
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.utils.checks import check_choice, check_probability
+from pyg_topomask.utils.suggestions import instance_of
 
 
 class MaskedLinearAttention(torch.nn.Module):
@@ -33,8 +34,8 @@ class MaskedLinearAttention(torch.nn.Module):
         \qquad s_{ij} = \phi(\mathbf{W}_q \mathbf{x}_i)^{\top} \phi(\mathbf{W}_k \mathbf{x}_j)
 
     Time and memory are linear in the number of nodes if products with the mask are. Nodes attend only within their graph, and
-    the output for a graph does not depend on the other graphs of a batch. As in PyG, an edge :math:`(j, i)` lets node
-    :math:`i` attend to node :math:`j`. The :obj:`flow` of the mask can reverse this.
+    the output for a graph does not depend on the other graphs of a batch. The :obj:`direction` of a mask says what it does with
+    the direction of edges. Without a mask, edges are not used. Edge weights that have no effect give a warning, once.
 
     Under autocast, the layer warns once if the mask has learned negative numbers. Terms of opposite sign then cancel, which
     magnifies the rounding errors of queries and keys.
@@ -42,8 +43,8 @@ class MaskedLinearAttention(torch.nn.Module):
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads. (default: :obj:`1`)
-        mask (Mask, optional): The mask, with :obj:`heads` heads, or one head that all share; :obj:`None` is unmasked linear
-            attention within each graph. (default: :obj:`None`)
+        mask (Mask, optional): The mask, with :obj:`heads` heads, or one head that all share. One made without :obj:`heads` gets
+            those of the layer. :obj:`None` is unmasked linear attention within each graph. (default: :obj:`None`)
         feature_map (str or FeatureMap): :math:`\phi`: a :class:`~pyg_topomask.feature_maps.FeatureMap`, or one of
             :obj:`"relu"`, :obj:`"elu"`, :obj:`"square"`, :obj:`"identity"`, :obj:`"focused"`, :obj:`"favor"`,
             :obj:`"positive"`, :obj:`"simplex"` and :obj:`"fourier"`. The last four take an optional number of random features,
@@ -65,6 +66,9 @@ class MaskedLinearAttention(torch.nn.Module):
         >>> attention(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape
         torch.Size([3, 16])
     """
+
+    #: Whether the layer has warned that edge weights have no effect.
+    told_of_weights: bool = False
 
     def __init__(
         self,
@@ -88,7 +92,7 @@ class MaskedLinearAttention(torch.nn.Module):
         self.route = route
         self._warned = False
         self.mask = PackingMask() if mask is None else mask
-        check_mask(self.mask, heads)
+        fit_mask(self.mask, heads)
         self.feature_map = resolve_feature_map(feature_map, out_channels // heads)
         self.lin_q = Linear(channels, out_channels, bias=bias)
         self.lin_k = Linear(channels, out_channels, bias=bias)
@@ -129,12 +133,24 @@ class MaskedLinearAttention(torch.nn.Module):
         out = attend(generator, x, edge_index, edge_weight, batch, graph)
         return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
 
+    @property
+    def reads_edges(self) -> bool:
+        return self.mask.direction != 'unused'
+
+    @property
+    def weighted(self) -> bool:
+        return self.mask.weighted
+
+    @property
+    def local(self) -> bool:
+        return self.mask.local
+
     def by_head(self, x: Tensor) -> Tensor:
         r"""Splits channels between the heads, from :obj:`[N, out_channels]` to :obj:`[N, H, out_channels // H]`."""
         return x.view(-1, self.heads, self.out_channels // self.heads)
 
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
-        graph = as_graph(x, *given)
+        graph = graph_for(self, x, *given)
         mask = self.mask(graph, generator)
         if isinstance(mask, Renumbered):  # permutes features once, rather than queries, keys and values
             return mask.outward(self._attend_under(mask.inner, mask.inward(x)))
@@ -173,5 +189,7 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
             raise ArgumentError('feature_map', f'a map of {feature_map.channels} channels', f'{channels} per head')
         return feature_map
     if not isinstance(feature_map, str):
-        raise ArgumentError('feature_map', repr(feature_map), 'names such as "relu", and a FeatureMap')
+        raise ArgumentError(
+            'feature_map', repr(feature_map), 'names such as "relu", and a FeatureMap', instance_of(feature_map)
+        )
     return feature_map_of_name(feature_map, channels)

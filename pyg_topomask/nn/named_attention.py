@@ -2,13 +2,23 @@ r"""Linear attention layers that create their mask and are named after it."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.masks import GRFMask, HopMask, SinDegreeMask, ToeplitzMask
 from pyg_topomask.nn.inputs import with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.options import options_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.nn.options import (
+        GRFAttentionOptions,
+        HopAttentionOptions,
+        SinDegreeAttentionOptions,
+        ToeplitzAttentionOptions,
+    )
 
 
 @options_of(GRFMask, MaskedLinearAttention, without=['mask'])
@@ -37,7 +47,7 @@ class GRFAttention(MaskedLinearAttention):
 
     mask: GRFMask
 
-    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+    def __init__(self, channels: int, heads: int = 1, **options: Unpack[GRFAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(GRFMask, heads, options))
 
 
@@ -65,7 +75,7 @@ class HopAttention(MaskedLinearAttention):
 
     mask: HopMask
 
-    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+    def __init__(self, channels: int, heads: int = 1, **options: Unpack[HopAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(HopMask, heads, options))
 
 
@@ -95,7 +105,14 @@ class SinDegreeAttention(MaskedLinearAttention):
 
     mask: SinDegreeMask
 
-    def __init__(self, channels: int, heads: int = 1, *, feature_map: str | FeatureMap = 'simplex', **options: Any) -> None:
+    def __init__(
+        self,
+        channels: int,
+        heads: int = 1,
+        *,
+        feature_map: str | FeatureMap = 'simplex',
+        **options: Unpack[SinDegreeAttentionOptions],
+    ) -> None:
         super().__init__(channels, heads, feature_map=feature_map, **with_mask(SinDegreeMask, heads, options))
 
 
@@ -125,5 +142,5 @@ class ToeplitzAttention(MaskedLinearAttention):
 
     mask: ToeplitzMask
 
-    def __init__(self, channels: int, heads: int = 1, shape_dims: int = 1, **options: Any) -> None:
+    def __init__(self, channels: int, heads: int = 1, shape_dims: int = 1, **options: Unpack[ToeplitzAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(ToeplitzMask, heads, options, shape_dims=shape_dims))

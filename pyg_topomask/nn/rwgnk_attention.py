@@ -2,7 +2,7 @@ r"""Linear attention masked by the random walks graph-nodes kernel."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -13,6 +13,11 @@ from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.inputs import as_graph, check_features, with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.options import options_of
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.nn.options import RWGNKAttentionOptions
 
 
 @options_of(RWGNKMask, MaskedLinearAttention, without=['mask'])
@@ -41,7 +46,7 @@ class RWGNKAttention(MaskedLinearAttention):
 
     mask: RWGNKMask
 
-    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+    def __init__(self, channels: int, heads: int = 1, **options: Unpack[RWGNKAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(RWGNKMask, heads, options))
 
     @torch.no_grad()

@@ -3,7 +3,7 @@ r"""Attention over the entries of a sparse mask, which can return its coefficien
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -12,7 +12,7 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.nn.inputs import check_mask, with_mask
+from pyg_topomask.nn.inputs import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import entries_of
@@ -23,6 +23,11 @@ from pyg_topomask.ops.normalize import quotient
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.options import described_by, options_of
 
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.nn.options import AsymmetricGRFAttentionOptions, GRFSoftmaxAttentionOptions
+
 
 @described_by(ExplicitAttention)
 class SparseMaskAttention(ExplicitAttention):
@@ -30,7 +35,8 @@ class SparseMaskAttention(ExplicitAttention):
     an entry :math:`M_{ij}`.
 
     Args:
-        mask (Mask): A sparse mask with :obj:`heads` heads, or one head that all share.
+        mask (Mask): A sparse mask with :obj:`heads` heads, or one head that all share. One made without :obj:`heads` gets those
+            of the layer.
     """
 
     def __init__(
@@ -44,12 +50,24 @@ class SparseMaskAttention(ExplicitAttention):
     ) -> None:
         flow = getattr(mask, 'flow', None) or 'source_to_target'
         super().__init__(channels, heads, dropout, bias, out_channels, flow=flow)
-        check_mask(mask, heads)
+        fit_mask(mask, heads)
         self.mask = mask
 
     def reset_parameters(self) -> None:
         super().reset_parameters()
         self.mask.reset_parameters()
+
+    @property
+    def reads_edges(self) -> bool:
+        return self.mask.direction != 'unused'
+
+    @property
+    def weighted(self) -> bool:
+        return self.mask.weighted
+
+    @property
+    def local(self) -> bool:
+        return self.mask.local
 
     @abstractmethod
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
@@ -136,7 +154,7 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
 
     mask: GRFMask
 
-    def __init__(self, channels: int, heads: int = 1, **options: Any) -> None:
+    def __init__(self, channels: int, heads: int = 1, **options: Unpack[GRFSoftmaxAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(GRFMask, heads, options, positive=True))
 
 
@@ -167,7 +185,14 @@ class AsymmetricGRFAttention(SparseMaskAttention):
 
     mask: GRFMask
 
-    def __init__(self, channels: int, heads: int = 1, *, feature_map: str | FeatureMap = 'relu', **options: Any) -> None:
+    def __init__(
+        self,
+        channels: int,
+        heads: int = 1,
+        *,
+        feature_map: str | FeatureMap = 'relu',
+        **options: Unpack[AsymmetricGRFAttentionOptions],
+    ) -> None:
         super().__init__(channels, heads, **with_mask(GRFMask, heads, options, asymmetric=True))
         self.feature_map = resolve_feature_map(feature_map, self.out_channels // heads)
 

@@ -5,13 +5,22 @@ from __future__ import annotations
 from copy import copy
 from typing import Any
 
+from torch_geometric.data.data import BaseData
 from torch_geometric.transforms import BaseTransform
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.suggestions import instance_of
 
 
 class GraphTransform(BaseTransform):
     r"""A transform that takes one graph and returns it, or takes a list of graphs and returns a list. The numbers in a list are
     those of one graph at a time. It never draws from a global generator.
     """
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> GraphTransform:
+        if args and isinstance(args[0], BaseData):  # Compose calls what it is given
+            raise ArgumentError(cls.__name__, 'data for the class', 'arguments of the transform', instance_of(cls))
+        return super().__new__(cls)
 
     def __call__(self, data: Any) -> Any:
         if isinstance(data, (list, tuple)):

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.edge_weights import edge_weights_of
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.transforms.checks import check_has_edges, single_graph
 from pyg_topomask.utils.checks import INTEGERS
@@ -31,15 +33,16 @@ def joint_graphs(
     Raises:
         ValueError: If a graph is a batch, not homogeneous, or has no edges, or :class:`~pyg_topomask.Graph` does not accept it.
     """
-    pending: dict[Hashable, tuple[list[Data], list[int]]] = {}
+    pending: dict[Hashable, tuple[list[Data], list[Any]]] = {}
     waiting = Counter[Hashable]()
     for data in graphs:
         check_has_edges(data)
         num_nodes = data.num_nodes or 0
-        key = _kind_of_edges(data), kind(num_nodes)
-        members, sizes = pending.setdefault(key, ([], []))
+        _, weight = edge_weights_of(data)
+        key = _kind_of_edges(data, weight), kind(num_nodes)
+        members, weights = pending.setdefault(key, ([], []))
         members.append(data)
-        sizes.append(num_nodes)
+        weights.append(weight)
         waiting[key] += num_nodes
         if waiting[key] >= _NODES:
             yield _joined(*pending.pop(key))
@@ -48,9 +51,9 @@ def joint_graphs(
         yield _joined(*alike)
 
 
-def _kind_of_edges(data: Data) -> Hashable:
+def _kind_of_edges(data: Data, weight: Any) -> Hashable:
     r"""Returns what graphs must have in common to be joined. A graph in an unusual form stays alone."""
-    edge_index, weight = data.edge_index, data.edge_weight
+    edge_index = data.edge_index
     if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
         return id(data)
     if weight is None:
@@ -59,9 +62,10 @@ def _kind_of_edges(data: Data) -> Hashable:
     return (edge_index.device, weight.dtype) if plain else id(data)
 
 
-def _joined(graphs: list[Data], sizes: list[int]) -> tuple[list[Data], Graph]:
+def _joined(graphs: list[Data], weights: list[Any]) -> tuple[list[Data], Graph]:
     if len(graphs) == 1:
         return graphs, single_graph(graphs[0])
+    sizes = [data.num_nodes or 0 for data in graphs]
     edges = [data.edge_index for data in graphs]
     local, num_edges = torch.cat(edges, dim=1), torch.tensor([edge_index.size(1) for edge_index in edges])
     num_nodes = torch.tensor(sizes)
@@ -69,7 +73,7 @@ def _joined(graphs: list[Data], sizes: list[int]) -> tuple[list[Data], Graph]:
         number.repeat_interleave(num_edges).to(local.device) for number in (num_nodes.cumsum(0) - num_nodes, num_nodes)
     )
     edge_index = torch.where((local >= 0) & (local < size), local + first, -1)
-    weight = torch.cat([data.edge_weight for data in graphs]) if graphs[0].edge_weight is not None else None
+    weight = None if weights[0] is None else torch.cat(weights)
     batch = torch.arange(len(graphs)).repeat_interleave(num_nodes).to(local.device)
     try:
         return graphs, Graph(edge_index, sum(sizes), weight, batch, len(graphs))

@@ -2,7 +2,7 @@ r"""Transforms that store walks: of graph random features, and of the random wal
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
@@ -14,6 +14,11 @@ from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.stored import store_walks
 from pyg_topomask.walks.walk import sample_ensembles
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.walks.options import FeatureWalkOptions, KernelWalkOptions
 
 
 @options_of(WalkSettings)
@@ -56,7 +61,7 @@ class AddGraphRandomFeatures(GraphTransform):
         p_halt: float = 0.5,
         max_walk_length: int = 4,
         seed: int = 0,
-        **options: Any,
+        **options: Unpack[FeatureWalkOptions],
     ) -> None:
         self.settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
         self.seed = checked_seed(seed=seed)
@@ -110,6 +115,6 @@ class AddRandomWalkKernel(AddGraphRandomFeatures):
         p_halt: float = 0.0,
         max_walk_length: int = 3,
         seed: int = 0,
-        **options: Any,
+        **options: Unpack[KernelWalkOptions],
     ) -> None:
         super().__init__(num_walks, p_halt, max_walk_length, seed, normalization='rw', importance=False, **options)

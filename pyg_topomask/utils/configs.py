@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.suggestions import did_you_mean
 
 _NAME = 'graphgps_configs'
 _PACKED = Path(__file__).parents[1] / _NAME
@@ -38,11 +39,14 @@ def find_config(cfg: str | Path) -> Path:
     if str(cfg) in names:
         return FOLDER / f'{cfg}.yaml'
     similar = [name for name in names if Path(name).name == path.name.removesuffix('.yaml')]
+    meant = f'{close}; ' if (close := did_you_mean(cfg, names)) else ''
     raise ArgumentError(
         'cfg',
         f'{str(cfg)!r}, which is no file',
         'YAML files, and names of configurations, such as digits and cora',
-        f'the package has {" and ".join(similar)}' if similar else 'python -m pyg_topomask list configs prints all names',
+        f'the package has {" and ".join(similar)}'
+        if similar
+        else f'{meant}pyg-topomask list configs prints all names',
     )
 
 
@@ -85,7 +89,9 @@ def check_overrides(words: Sequence[str]) -> None:
     r"""Raises an error unless the words after the configuration on a command line alternate between keys and values."""
     if len(words) % 2:
         given = f'{" ".join(words)!r}, {len(words)} word{"s" * (len(words) > 1)}'
-        raise ArgumentError('options', given, 'pairs of a key and a value, such as gt.layers 2')
+        joined = next((word for word in words if '=' in word), '')
+        remedy = f'instead of {joined}, write {joined.replace("=", " ", 1)}' if joined else ''
+        raise ArgumentError('options', given, 'pairs of a key and a value, such as gt.layers 2', remedy)
 
 
 def config_sentences() -> dict[str, str]:

@@ -8,6 +8,8 @@ import re
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
+from pyg_topomask.utils.suggestions import did_you_mean
+
 T = TypeVar('T', bound=type)
 
 # The sections of a docstring in their order, and the entries of Args: name, type, and text up to the next entry.
@@ -49,10 +51,7 @@ def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
 
         @functools.wraps(initialize)
         def checked(*arguments: Any, **keywords: Any) -> None:
-            try:
-                signature.bind(*arguments, **keywords)
-            except TypeError as error:
-                raise TypeError(f'{cls.__name__}: {error}') from None
+            check_arguments(cls, signature, *arguments, **keywords)
             initialize(*arguments, **keywords)
 
         checked.__signature__ = signature  # type: ignore[attr-defined]
@@ -60,6 +59,21 @@ def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
         return described_by(*sources)(cls)
 
     return decorate
+
+
+def check_arguments(cls: type, signature: inspect.Signature, *arguments: Any, **keywords: Any) -> None:
+    r"""Raises a :class:`TypeError` that names a class for arguments that its signature does not accept, with the argument that
+    an unknown one may mean.
+    """
+    try:
+        signature.bind(*arguments, **keywords)
+    except TypeError as error:
+        unknown = next((name for name in keywords if name not in signature.parameters), None)
+        meant = '' if unknown is None else did_you_mean(unknown, signature.parameters)
+        if str(error) == 'too many positional arguments':
+            positional = [name for name, each in signature.parameters.items() if each.kind is each.POSITIONAL_OR_KEYWORD]
+            meant = f'give names to all but {", ".join(name for name in positional if name != "self")}'
+        raise TypeError(f'{cls.__name__}: {error}' + (f'; {meant}' if meant else '')) from None
 
 
 def described_by(*sources: type) -> Callable[[T], T]:

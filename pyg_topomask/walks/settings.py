@@ -102,6 +102,11 @@ class WalkSettings:
         values = {field.name: (getattr(self, field.name), field.default) for field in fields(self)}
         return ', '.join(f'{name}={value!r}' for name, (value, default) in values.items() if value != default)
 
+    @property
+    def weighted(self) -> bool:
+        r"""Whether edge weights change the visits, or which walks are likely."""
+        return self.importance or self.transition == 'weight'
+
     @cached_property
     def survival(self) -> Tensor:
         r"""The probabilities :math:`S_0, \dots, S_L` of at least :math:`t` hops."""

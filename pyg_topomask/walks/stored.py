@@ -10,9 +10,10 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.data.storage import BaseStorage
 
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import NORMALIZATIONS, Graph
+from pyg_topomask.graphs.stored_elsewhere import remember
 from pyg_topomask.graphs.stored_rows import rows_to_store, used_rows
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
@@ -44,6 +45,8 @@ def store_walks(
     for store in stores:
         for name in names.intersection(store):
             del store[name]
+    for data in graphs:
+        remember(data.edge_index, TRANSFORMS[prefix])
     query, key = walks
     for ensemble, features in zip(_ensembles(prefix), [query] if key is query else [query, key], strict=False):
         _store(stores, graph, ensemble, features, settings)
@@ -79,6 +82,11 @@ def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tup
     loaded = [_load(graph, ensemble, settings, transform) for ensemble in _ensembles(prefix)]
     walks = [features for features in loaded if features is not None]
     if not walks:
+        if transform in graph.stored_elsewhere:
+            warn(
+                f'graph: got none, and {transform} has stored walks on the data of edge_index. They are not used, and the '
+                'layer samples walks. Give graph=Graph.from_data(data).'
+            )
         return None
     longest = min(features.max_walk_length for features in walks)
     if longest < hops:

@@ -293,6 +293,7 @@ def main(folder: Path, rank: int, size: int) -> None:
     warnings.simplefilter('error')
     warnings.filterwarnings('ignore', category=DeprecationWarning)
     warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state')
+    warnings.filterwarnings('ignore', message='edge_(index: got a directed graph|weight: got (weights, which|none for))')
     torch.set_num_threads(1)
     dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=size)
     if size == 4:

@@ -110,7 +110,7 @@ def test_first_sentence(docstring: str, sentence: str) -> None:
         (['--cfg', 'old/digits.yaml'], 'the package has digits$'),
         (
             ['--cfg', 'graphgps/zinc'],
-            'cfg: .* in a checkout of GraphGPS run python -m pyg_topomask graphgps --cfg graphgps/zinc',
+            'cfg: .* in a checkout of GraphGPS run pyg-topomask graphgps --cfg graphgps/zinc',
         ),
         (['--cfg', 'DIGITS', 'gt.nonsense', '1'], 'nonsense'),
         (['--cfg', 'DIGITS', 'gt.layers'], r"options: got 'gt.layers topomask.progress False', 3 words; accepted: pairs"),
@@ -153,6 +153,13 @@ def test_overrides_may_stand_anywhere(tmp_path: Path, digits: Path, capsys: pyte
     with pytest.raises(SystemExit) as exit:
         main([*arguments, '--nonsense'])
     assert exit.value.code == 2
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(['--version'])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out == f'pyg-topomask {pyg_topomask.__version__}\n'
 
 
 @pytest.mark.parametrize('resume', [[], ['--resume']])

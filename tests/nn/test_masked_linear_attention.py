@@ -294,7 +294,7 @@ def test_sparse_edges_that_contradict_the_graph_are_refused() -> None:
 
 
 def test_a_graph_or_edges_are_needed() -> None:
-    with pytest.raises(ValueError, match=r'^edge_index: got NoneType; accepted'):
+    with pytest.raises(ValueError, match=r'^edge_index: got None; accepted: .* data as graph='):
         layer()(torch.randn(3, CHANNELS))
 
 

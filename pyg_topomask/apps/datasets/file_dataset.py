@@ -41,6 +41,8 @@ class FileDataset(InMemoryDataset):
     raw_file_names: list[str] = []
     #: The name of the folder of what is stored, which says all arguments that change the graphs.
     stem: str
+    #: Where the data come from.
+    source: str
     _stored: dict[str, Any]
 
     def __init__(
@@ -90,9 +92,17 @@ class FileDataset(InMemoryDataset):
                 return None
         return digest_of_files(*map(Path, self.raw_paths), salt=salt)
 
+    def _download(self) -> None:
+        # PyG's method makes the folder first.
+        if not all(Path(path).exists() for path in self.raw_paths):
+            self.download()
+
     def download(self) -> None:
         missing = [Path(path).name for path in self.raw_paths if not Path(path).exists()]
-        raise FileNotFoundError(f'{type(self).__name__}: no {", ".join(missing)} in {self.raw_dir}; put them there')
+        raise FileNotFoundError(
+            f'{type(self).__name__}: no {", ".join(missing)} in {self.raw_dir}; put them there. The data come from '
+            f'{self.source}, and the documentation of {type(self).__name__} says what the files contain'
+        )
 
     def split_indices(self) -> dict[str, Tensor]:
         r"""Returns the indices of the training, validation and test graphs within the whole dataset."""

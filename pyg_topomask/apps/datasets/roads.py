@@ -40,6 +40,8 @@ class RoadEccentricity(FileDataset):
         seed (int): The seed of the splits. (default: :obj:`0`)
     """
 
+    source = 'https://github.com/bstabler/TransportationNetworks'
+
     def __init__(
         self,
         root: str,

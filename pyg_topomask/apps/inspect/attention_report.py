@@ -133,7 +133,7 @@ def inspect_attention(
     if checkpoint is None:
         checkpoint = root / name / str(cfg.seed) / BEST
     if not Path(checkpoint).is_file():
-        accepted = 'what `python -m pyg_topomask train` saved with the same YAML and options'
+        accepted = 'what `pyg-topomask train` saved with the same YAML and options'
         raise ArgumentError('checkpoint', f'{str(checkpoint)!r}, where nothing was saved', accepted)
     state = load_checkpoint(Path(checkpoint))
     _check_same_model(checkpoint, state['config'])

@@ -1,6 +1,6 @@
 r"""The catalog of names with one-line descriptions from docstrings.
 
-``python -m pyg_topomask.apps.inspect.make_catalog`` writes it to the file that ``python -m pyg_topomask list`` reads.
+``python -m pyg_topomask.apps.inspect.make_catalog`` writes it to the file that ``pyg-topomask list`` reads.
 """
 
 from __future__ import annotations

@@ -29,7 +29,6 @@ from pyg_topomask.apps.diagnostics import (
 from pyg_topomask.apps.runs.folder import check_writable
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz import explore, plot_inspection, plot_mask
-from pyg_topomask.apps.viz.explore import require_plotly
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
@@ -61,23 +60,41 @@ COMPARED = ('GRF', 'PowerSeries', 'Hop', 'HeatKernel', 'Toeplitz', 'Tree', 'Line
 ROWS = 2**24
 MAX_HOPS = 4
 
-NOTE = (
-    'All values are for head 0 of the untrained attention. All heads share their walks. "features per row" is how many nodes '
-    'the walks of a node visit, on average, "most" is the largest number, and "bound" is a bound of it: Lemma 3.3 of the GRF '
-    'paper (95 %), or the largest possible number with other lengths of walks. Errors compare the estimate with the exact mask '
-    'on at most {rows} rows, relative in the Frobenius norm. With an error above 1, a mask of zeros would be closer. Four '
-    'times as many walks halve the error. "diagonal bias" is relative to the diagonal. "sampling, s" was timed once.'
+# The columns of the table that is printed. The CSV has more.
+HOPS = (*(f'{hops} hop{"s" * (hops != 1)}' for hops in range(MAX_HOPS + 1)), f'over {MAX_HOPS} hops')
+PRINTED = ('graph', 'entries per row', *HOPS)
+PRINTED_OF_TREES = ('graph', 'mean stretch', *HOPS)
+PRINTED_OF_WALKS = (
+    'graph',
+    'nodes',
+    'walks',
+    'features per row',
+    'mask entries per row',
+    'error',
+    'error, off the diagonal',
+    'sampling, s',
 )
 
-NOTE_OF_MASKS = (
+NOTE_OF_WALKS = (
+    'All values are for head 0 of the untrained attention. All heads share their walks. "features per row" is how many nodes '
+    'the walks of a node visit, on average. Errors compare the estimate with the exact mask on at most {rows} rows, relative '
+    'in the Frobenius norm. Where they are large, use more walks, or PowerSeries, which is exact: four times as many walks '
+    'halve the error. "sampling, s" was timed once. inspect.csv has more columns: "bound" bounds the features per row by '
+    'Lemma 3.3 of the GRF paper (95 %), or by the largest possible number with other lengths of walks, and "diagonal bias" is '
+    'relative to the diagonal.'
+)
+
+NOTE = (
     'Means over the heads of the untrained attention, on at most {rows} rows of the mask. "entries per row" counts the entries '
     'that are not zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of '
-    'attention, averaged over rows; the last share is that of nodes farther away or out of reach. '
-    '{stretch}Preparing was timed once.'
+    'attention, averaged over rows; the last share is that of nodes farther away or out of reach. inspect.csv has more columns.'
 )
 
-NOTE_OF_STRETCH = (
-    '"stretch" is the distance between the ends of an edge in the spanning forests, divided by the length of the edge. '
+NOTE_OF_TREES = (
+    'Means over the heads of the untrained attention, on at most {rows} rows of the mask. "stretch" is the distance between '
+    'the ends of an edge in the spanning forests, divided by the length of the edge. "hops" is the share of the absolute '
+    'weight of a row on nodes at that distance, averaged over rows; the last share is that of nodes farther away or out of '
+    'reach. inspect.csv has more columns.'
 )
 
 
@@ -106,12 +123,9 @@ def inspect(
 
     Raises:
         ValueError: If the attention has no mask, or walks that a transform would store do not fit it.
-        ImportError: If a page is wanted and Plotly is not installed.
     """
     check_whole(1, graphs=graphs, num_rows=num_rows)
     page = None if html is None else new_file('html', html)
-    if page is not None:
-        require_plotly()
     load_config(cfg_file, options)
     folder = Path(cfg.out_dir if out is None else out) / run_name(cfg_file)
     check_writable(folder)
@@ -134,9 +148,12 @@ def inspect(
     bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
     rows = [measure(index, mask, graph, num_rows) for index, graph in enumerate(bar)]
     folder.mkdir(parents=True, exist_ok=True)
-    table = markdown_table(rows)
-    stretch = NOTE_OF_STRETCH if 'mean stretch' in rows[0] else ''
-    note = (NOTE if walks else NOTE_OF_MASKS).format(rows=num_rows, stretch=stretch)
+    columns, note = PRINTED, NOTE
+    if walks:
+        columns, note = PRINTED_OF_WALKS, NOTE_OF_WALKS
+    elif isinstance(mask, TreeMask):
+        columns, note = PRINTED_OF_TREES, NOTE_OF_TREES
+    table, note = markdown_table([{column: row[column] for column in columns} for row in rows]), note.format(rows=num_rows)
     print(f'{table}\n\n{textwrap.fill(note, 120)}\n')
     what = 'Graph random features' if walks else 'The mask'
     title = f'# {what} of {Path(cfg_file).name} with {layer_option()[1]} on {cfg.dataset.name}'
@@ -262,8 +279,7 @@ def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableR
         'most': largest_or_zero(counts),
         'smallest entry': float(rows.min()) if rows.numel() > 0 else None,
         'largest entry': float(rows.max()) if rows.numel() > 0 else None,
-        **{f'{hops} hop{"s" * (hops != 1)}': share for hops, share in enumerate(shares[:-1])},
-        f'over {MAX_HOPS} hops': shares[-1],
+        **dict(zip(HOPS, shares, strict=True)),
         **(_stretch(graph) if isinstance(mask, TreeMask) else {}),
         'preparing, s': seconds,
     }

@@ -58,7 +58,10 @@ UNREAD = {
     'train.iter_per_epoch': 'an epoch is once over the data, but with saint samplers',
     'train.mode': 'models are trained as by custom',
     'train.skip_train_eval': 'metrics of training are those of its own forward passes',
-    'wandb.use': 'metrics are in metrics.csv and, with tensorboard_each_run, in TensorBoard',
+    **{
+        f'wandb.{key}': 'metrics are in metrics.csv and, with tensorboard_each_run, in TensorBoard'
+        for key in ('use', 'entity', 'project', 'name')
+    },
 }
 
 

@@ -180,5 +180,5 @@ def _plot_curves(ks: Sequence[int], curves: Sequence[Tensor], name: str) -> Figu
         axis.fill_between(ks, (mean - deviation).numpy(), (mean + deviation).numpy(), alpha=0.2, color=line.get_color())
     axis.set(xlabel='k', xscale='log')
     axis.grid(alpha=0.3)
-    axis.legend(fontsize='small')
+    figure.legend(fontsize='small', loc='outside right upper')
     return figure

@@ -3,6 +3,7 @@ r"""What a page shows of masks on a graph: rows, errors and distances, computed 
 from __future__ import annotations
 
 import base64
+import gzip
 import math
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
@@ -13,7 +14,6 @@ from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 from torch_geometric.utils import remove_self_loops, subgraph
 
-from pyg_topomask.apps.diagnostics.bounds import load_constant, suggest_num_walks
 from pyg_topomask.apps.diagnostics.grf_rows import estimated_rows, exact_rows
 from pyg_topomask.apps.diagnostics.hops import attention_flow, hop_distances, shares_by_hops
 from pyg_topomask.apps.diagnostics.rows import rows_of
@@ -32,9 +32,8 @@ _VISITS = 2**23
 _AT_ONCE = 2**24
 # The largest distance that is told apart.
 _MAX_HOPS = 8
-# The error of the recommended walks, and the probability with which the guaranteed walks may miss it.
+# The error of the recommended walks.
 _TARGET = 0.1
-_DELTA = 0.05
 
 
 @torch.no_grad()
@@ -57,8 +56,9 @@ def explored(
     distances = {
         flow: hop_distances(graph, nodes, _MAX_HOPS, flow) for flow in sorted({attention_flow(mask) for mask in masks.values()})
     }
+    chosen = nodes.tolist().index(int(near[0]))
     return {
-        'chosen': nodes.tolist().index(int(near[0])),
+        'chosen': chosen,
         'nodes': nodes.tolist(),
         'graph': {
             'index': index,
@@ -73,7 +73,7 @@ def explored(
         'target': _TARGET,
         'masks': [
             {'name': name, 'text': repr(mask)}
-            | _explored(variants[name], attention_flow(mask), graph, nodes, distances[attention_flow(mask)])
+            | _explored(variants[name], attention_flow(mask), graph, nodes, chosen, distances[attention_flow(mask)])
             for name, mask in masks.items()
         ],
     }
@@ -90,9 +90,10 @@ def _edges(graph: Graph, nodes: Tensor) -> dict[str, Any]:
     return {'edges': [*kept], 'weights': [*kept.values()] if weighted else None, 'directed': directed}
 
 
-def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, distances: Tensor) -> dict[str, Any]:
+def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, place: int, distances: Tensor) -> dict[str, Any]:
     r"""Returns the rows of a mask in all its variants, what share of each lies at which distance, and of estimates the errors.
-    Errors and shares are those of whole rows, also of the nodes that are not shown.
+    Errors and shares are those of whole rows, also of the nodes that are not shown. The head to show first is the one with the
+    largest contrast in the row of the node at a place.
     """
     mask = variants.make(None).to(graph.device).eval()
     if isinstance(mask, GRFMask) and variants.walks:
@@ -114,6 +115,7 @@ def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, distan
     content = {
         'series': variants.series,
         'heads': variants.heads,
+        'first': max(range(variants.heads), key=lambda head: _contrast(every[0, head, -1, place], place)),
         'hops': variants.hops,
         'walks': variants.walks,
         'flow': flow,
@@ -135,8 +137,13 @@ def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, distan
         'row_errors': _array((square[1:] / square[0]).sqrt()),
         'errors': _array(errors),
         'enough': [[walks_for(curve, variants.walks) for curve in series] for series in errors.permute(1, 2, 0).tolist()],
-        'guaranteed': _guaranteed(mask, graph, every[0].abs().amax((2, 3))),
     }
+
+
+def _contrast(row: Tensor, place: int) -> float:
+    r"""Returns how much the entries of a row differ that are not 0, except that of a place, relative to the largest of them."""
+    entries = row[(row != 0) & (torch.arange(row.numel()) != place)].double()
+    return float(entries.std(correction=0) / entries.abs().max()) if entries.numel() > 0 else -1.0
 
 
 def _rows(operator: MaskOperator, nodes: Tensor) -> list[csr_matrix]:
@@ -171,21 +178,7 @@ def walks_for(errors: Sequence[float], walks: Sequence[int]) -> int | None:
     return math.ceil(math.exp(np.interp(-math.log(_TARGET), -y, x)) - 1e-6)
 
 
-def _guaranteed(mask: GRFMask, graph: Graph, largest: Tensor) -> list[list[int | None]] | None:
-    r"""Returns for each variant the walks for which Eq. 11 guarantees a deviation of at most a tenth of its largest entry."""
-    if mask.walk_settings.sampler != 'iid':
-        return None
-    constants = load_constant(mask, graph, walkwise=True).cpu().view_as(largest)
-    return [
-        [
-            suggest_num_walks(_TARGET * float(entry), _DELTA, c) if entry > 0 and bool((c**4 / entry**2).isfinite()) else None
-            for entry, c in pairs
-        ]
-        for pairs in torch.stack([largest.cpu(), constants], dim=2)
-    ]
-
-
 def _array(values: Tensor) -> dict[str, Any]:
-    r"""Returns a tensor as JSON can hold it: its shape, and its numbers in float32 as base64."""
+    r"""Returns a tensor as JSON can hold it: its shape, and its numbers in float32, compressed, as base64."""
     numbers = values.detach().cpu().numpy().astype('<f4')
-    return {'shape': list(numbers.shape), 'data': base64.b64encode(numbers.tobytes()).decode()}
+    return {'shape': list(numbers.shape), 'data': base64.b64encode(gzip.compress(numbers.tobytes(), mtime=0)).decode()}

@@ -7,7 +7,6 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from importlib.util import find_spec
 from pathlib import Path
 
 from torch_geometric.data import Data
@@ -19,6 +18,9 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.files import new_file, write_atomically
+
+# The most bytes of a page, unless one node needs more.
+_BYTES = 2_000_000
 
 
 @dataclass(frozen=True, repr=False)
@@ -39,12 +41,6 @@ class Page:
         return f'{type(self).__name__}({len(self.html)} characters of HTML; save(path) writes them)'
 
 
-def require_plotly() -> None:
-    r"""Raises an :class:`ImportError` that names the extra unless Plotly is installed."""
-    if find_spec('plotly') is None:
-        raise ImportError('pages need Plotly: install pyg_topomask with its extra [viz]')
-
-
 def explore(
     mask: Mask | Mapping[str, Mask],
     graph: Graph | Data,
@@ -53,6 +49,7 @@ def explore(
     kernels: Sequence[str] = ('heat', 'heat:3', 'regularized_laplacian', 'random_walk'),
     num_nodes: int = 128,
     title: str = 'Masks on a graph',
+    labels: Sequence[str] | None = None,
 ) -> Page:
     r"""Creates a page that shows masks on a graph, for any browser. Click a node of the graph to select its row. The page shows
 
@@ -62,12 +59,13 @@ def explore(
       :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2`,
     - the joint error of all rows for each number of walks, and about how many walks reduce it to 10 %.
 
-    You choose the mask, its head and, if it is a power series, its kernel and its largest number of hops. All numbers are
-    computed in advance, on the whole graph. The page needs no network.
+    You choose the mask, its head and, if it is a power series, its kernel and its largest number of hops. The page opens with
+    the head whose row has the largest contrast. All numbers are computed in advance, on the whole graph. The page needs no
+    network.
 
     Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and otherwise by
     the Kamada-Kawai layout. For a batch, the page shows the graph of :obj:`node`. For a large graph, it shows the nodes nearest
-    to :obj:`node`. The page has 5 to 16 megabytes.
+    to :obj:`node`. The page has at most 2 megabytes.
 
     Args:
         mask (Mask or dict of str to Mask): The mask, or several masks by name.
@@ -79,22 +77,24 @@ def explore(
         kernels (sequence of str): The kernels to compare, see :func:`~pyg_topomask.masks.kernel_series`. A kernel is left out
             if the hops of the mask omit more than a tenth of its series, or the normalization is not :obj:`"sym"`.
             (default: :obj:`("heat", "heat:3", "regularized_laplacian", "random_walk")`)
-        num_nodes (int): The largest number of nodes to show. The page shows fewer nodes if it would otherwise contain more
-            than :math:`2^{21}` numbers, or take more than :math:`2^{30}` to compute. (default: :obj:`128`)
+        num_nodes (int): The largest number of nodes to show. The page shows fewer nodes if it would otherwise be larger than
+            2 megabytes, or take more than :math:`2^{30}` numbers to compute. (default: :obj:`128`)
         title (str): The title. (default: :obj:`"Masks on a graph"`)
+        labels (sequence of str, optional): The names of all nodes of :obj:`graph`, in their order.
+            (default: :obj:`None`, their numbers)
 
     Returns:
         Page: The page. :obj:`save(path)` writes it, :obj:`html` is its text, and a notebook displays it.
 
     Raises:
-        ImportError: If Plotly is not installed, or NetworkX for graphs without positions.
+        ImportError: If NetworkX is not installed, for graphs without positions.
         ValueError: If there is no mask, the graph has no nodes, or an argument is outside its range.
 
     Example:
         >>> import torch
         >>> from pyg_topomask.masks import GRFMask
         >>> data = Data(edge_index=torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
-        >>> page = explore(GRFMask(), data, node=0)
+        >>> page = explore(GRFMask(), data, node=0, labels=['ann', 'bob', 'eve'])
         >>> page.html[:15]  # page.save('mask.html') writes all of it
         '<!DOCTYPE html>'
     """
@@ -105,16 +105,18 @@ def explore(
         check_whole(1, num_walks=number)
     check_whole(1, num_nodes=num_nodes)
     check_kernels(kernels)
-    require_plotly()
-    from plotly.colors import diverging, make_colorscale, sequential
-    from plotly.offline import get_plotlyjs
-
-    # Both are perceptually uniform. Dark is large, and red is negative.
-    colors = {'sequential': make_colorscale(sequential.dense), 'diverging': make_colorscale(diverging.balance_r)}
-    content = {'title': title} | colors | explored(masks, Graph.of(graph), node, num_walks, kernels, num_nodes)
-    # Text in a script ends it where a browser reads "</script>".
-    embedded = json.dumps(content, allow_nan=False).replace('<', '\\u003c')
-    page = files('pyg_topomask.apps.viz').joinpath('explore.html').read_text(encoding='utf-8')
-    for place, text in (('TITLE', html.escape(title)), ('CONTENT', embedded), ('PLOTLY', get_plotlyjs())):
-        page = page.replace(f'/*{place}*/', text, 1)
-    return Page(page)
+    graph = Graph.of(graph)
+    if labels is not None and (isinstance(labels, str) or len(labels) != graph.num_nodes):
+        given = f'{labels!r}' if isinstance(labels, str) else f'{len(labels)} names'
+        raise ArgumentError('labels', given, f'{graph.num_nodes} names, one for each node')
+    template = files('pyg_topomask.apps.viz').joinpath('explore.html').read_text(encoding='utf-8')
+    while True:
+        content = {'title': title} | explored(masks, graph, node, num_walks, kernels, num_nodes)
+        num_nodes = len(content['nodes'])
+        content['names'] = None if labels is None else [str(labels[shown]) for shown in content['nodes']]
+        # Text in a script ends it where a browser reads "</script>".
+        embedded = json.dumps(content, allow_nan=False).replace('<', '\\u003c')
+        text = template.replace('/*TITLE*/', html.escape(title), 1).replace('/*CONTENT*/', embedded, 1)
+        if len(text.encode()) <= _BYTES or num_nodes == 1:
+            return Page(text)
+        num_nodes = 3 * num_nodes // 4

@@ -32,6 +32,13 @@ def color_scale(largest: float, signed: bool) -> dict[str, Any]:
     return {'cmap': 'RdBu' if signed else 'YlGnBu', 'vmin': -largest if signed else 0.0, 'vmax': largest}
 
 
+def legend_above(axis: Axes) -> None:
+    r"""Puts the legend of a chart between its title and its data."""
+    legend = axis.legend(fontsize='small', loc='lower center', bbox_to_anchor=(0.5, 1.0), frameon=False)
+    # The title is above the legend.
+    axis.set_title(axis.get_title(), pad=6 + 14 * len(legend.get_texts()))
+
+
 def draw_block(axis: Axes, block: Tensor, node: int, title: str, largest: float, signed: bool) -> AxesImage:
     r"""Draws the entries between the nodes near a node, see :func:`color_scale`."""
     near = f'by distance from node {node}'

@@ -19,7 +19,7 @@ from pyg_topomask.apps.diagnostics import (
     measured_entries,
     sparsity_bound,
 )
-from pyg_topomask.apps.viz.figure import draw_block, new_figure
+from pyg_topomask.apps.viz.figure import draw_block, legend_above, new_figure
 from pyg_topomask.apps.viz.neighborhood import neighborhood
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
@@ -106,6 +106,8 @@ def _draw_errors(
             measured.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
         relative.append(torch.stack([error.relative[head] for error in measured]).mean().item())
         largest.append(torch.stack([error.max_abs[head] for error in measured]).mean().item())
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
+
     errors, deviations = axes
     errors.plot(numbers, np.array(relative), marker='o')
     errors.set(title='relative error of rows', ylabel='relative error (Frobenius norm)')
@@ -115,12 +117,16 @@ def _draw_errors(
         bound = [guaranteed_deviation(number, _DELTA, c).item() for number in numbers]
         deviations.plot(numbers, np.array(bound), 'k--', label='Eq. 11: an entry deviates less (95 %)')
     deviations.set(title='deviation of an entry', ylabel='deviation, in units of the entries')
-    deviations.legend(fontsize='small')
+    legend_above(deviations)
     for axis in axes:
         drawn = any((line.get_ydata() > 0).any() for line in axis.lines)  # a logarithm shows no 0
         axis.set(xlabel='walks per node', xscale='log', yscale='log' if drawn else 'linear')
         axis.set_xticks(numbers, [str(number) for number in numbers])
         axis.set_xticks([], minor=True)
+        if drawn:
+            axis.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            axis.yaxis.set_major_formatter(StrMethodFormatter('{x:g}'))
+            axis.yaxis.set_minor_formatter(NullFormatter())
         axis.grid(alpha=0.3)
 
 
@@ -139,4 +145,4 @@ def _draw_entries(axis: Any, mask: GRFMask, graph: Graph) -> None:
         bound = sparsity_bound(settings.num_walks, settings.p_halt, _DELTA, settings.max_walk_length)
         axis.axvline(bound, color='k', linestyle='--', label='Lemma 3.3, features (95 %)')
     axis.set(title='entries per row', xlabel='entries of a row', ylabel='number of nodes')
-    axis.legend(fontsize='small')
+    legend_above(axis)

@@ -13,16 +13,23 @@ from torch_geometric.transforms import Compose
 
 from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.data.downloads import explained_downloads
 from pyg_topomask.graphgym.data.prepared_masks import log_bytes, prepares_masks
 from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
 from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.utils.suggestions import did_you_mean
 
 #: GraphGPS's loader raises on these. It has its own versions of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
 FORMATS = ('topomask', 'PyG', *PYG_DATASETS, 'OGB')
+#: Names of GraphGym's own format :obj:`PyG`, beside those of TU data sets.
+PYG_NAMES = (
+    *('Cora', 'CiteSeer', 'PubMed', 'Karate', 'CoauthorCS', 'CoauthorPhysics', 'AmazonComputers', 'AmazonPhoto'),
+    *('MNIST', 'PPI', 'QM7b'),
+)
 
 
 def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
@@ -44,10 +51,23 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     if (dataset := load_pyg_dataset(format, name, dataset_dir)) is not None:
         return dataset
     if format == 'PyG':
+        if name not in PYG_NAMES and not name.startswith('TU_'):
+            raise ArgumentError('dataset.name', repr(name), ', '.join((*PYG_NAMES, 'TU_<name>')), did_you_mean(name, PYG_NAMES))
         return load_pyg(name, dataset_dir)
     if format == 'OGB':
         return load_ogb(name.replace('_', '-'), dataset_dir)
-    raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS))
+    others = 'other data sets need a loader of your own, see register_loader of torch_geometric.graphgym'
+    raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS), others)
+
+
+def _mark_features(dataset: Any) -> None:
+    r"""Gives edge features of one number, which an encoder reads, the shape :obj:`[E, 1]`, so that masks do not take them for
+    edge weights, see :func:`~pyg_topomask.graphs.edge_weights.edge_weights_of`.
+    """
+    edge_attr = dataset._data.get('edge_attr')
+    if cfg.dataset.edge_encoder and edge_attr is not None and edge_attr.dim() == 1 and edge_attr.is_floating_point():
+        dataset._data.edge_attr = edge_attr.unsqueeze(1)
+        dataset._data_list = None
 
 
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
@@ -63,7 +83,9 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
     with warnings.catch_warnings():
         # PyG warns about the way in which GraphGym stores splits.
         warnings.filterwarnings('ignore', message='.*internal storage format.*')
-        dataset = _load_any(format, name, dataset_dir)
+        with explained_downloads(format, name, dataset_dir):
+            dataset = _load_any(format, name, dataset_dir)
+        _mark_features(dataset)
         transforms += (prepares := prepares_masks(dataset))
         if transforms:
             apply_in_memory(dataset, Compose(transforms))

@@ -51,7 +51,7 @@ def warn_of_unused_options() -> None:
         if is_model and (cfg.model.type, name) != ('GKAT', 'AddRandomWalkKernel'):
             warn(f'topomask.transforms: got {name}, whose walks nothing reads with {layers}')
     if cfg.topomask.redraw_period:
-        warn(f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only python -m pyg_topomask train reads')
+        warn(f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only pyg-topomask train reads')
 
 
 def _warn_of_attentions(walking: list[str], layers: str) -> None:

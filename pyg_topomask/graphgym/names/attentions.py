@@ -13,42 +13,12 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask import masks, nn
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, configured_tree
+from pyg_topomask.nn.by_name import LAYERS, under
 
 
 def composed_mask(heads: int = 1, mask: str | None = None) -> masks.Mask:
     r"""Linear attention with the composed mask of topomask.mask, or else of the option mask, a line of YAML."""
     return build_mask(configured_tree(mask), heads)
-
-
-def _under(mask: Callable[..., masks.Mask]) -> Callable[..., nn.MaskedLinearAttention]:
-    r"""Returns a function that builds linear attention with a mask, with the arguments of both."""
-
-    def build(
-        channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
-    ) -> nn.MaskedLinearAttention:
-        return nn.MaskedLinearAttention(
-            channels, heads, mask=mask(heads=heads, **options), feature_map=feature_map, dropout=dropout, route=route
-        )
-
-    *arguments, _ = inspect.signature(build).parameters.values()
-    arguments += [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
-    build.__dict__['__signature__'] = inspect.Signature(arguments)
-    build.__doc__ = mask.__doc__
-    return build
-
-
-def expander_attention(
-    channels: int,
-    heads: int = 1,
-    degree: int = 6,
-    input_edges: bool = True,
-    seed: int = 0,
-    flow: str = 'source_to_target',
-    attention_dropout: float = 0.0,
-) -> nn.MaskedSoftmaxAttention:
-    r"""Softmax attention along the edges of a random regular graph and of the input graph."""
-    mask = masks.ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
-    return nn.MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
 
 
 def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0.0) -> nn.KMIPAttention:
@@ -66,28 +36,33 @@ def sparse_attention(channels: int, heads: int = 1, attention_dropout: float = 0
     )
 
 
+#: The words of :data:`~pyg_topomask.nn.by_name.LAYERS` that are attentions of a YAML.
+_WORDS = (
+    'GRF',
+    'AsymmetricGRF',
+    'GRFSoftmax',
+    'RWGNK',
+    'SinDegree',
+    'KMIP',
+    'Expander',
+    'PowerSeries',
+    'HeatKernel',
+    'Hop',
+    'Toeplitz',
+    'Tree',
+    'Causal',
+    'Adjacency',
+    'LowRank',
+    'Linear',
+)
+
 #: Attentions of this package. An entry is called as ``entry(channels, heads=, **options)``, with :obj:`attention_dropout` or
 #: :obj:`dropout` if it has one of them. The options are its other keyword arguments, which become the group
 #: ``cfg.topomask.<name>``.
 ATTENTIONS: dict[str, Callable[..., Module]] = {
-    'GRF': nn.GRFAttention,
-    'AsymmetricGRF': nn.AsymmetricGRFAttention,
-    'GRFSoftmax': nn.GRFSoftmaxAttention,
-    'RWGNK': nn.RWGNKAttention,
-    'SinDegree': nn.SinDegreeAttention,
-    'KMIP': nn.KMIPAttention,
+    **{word: LAYERS[word] for word in _WORDS},
     'SparseAttention': sparse_attention,
-    'Expander': expander_attention,
-    'PowerSeries': _under(masks.PowerSeriesMask),
-    'HeatKernel': _under(masks.HeatKernelMask),
-    'Hop': nn.HopAttention,
-    'Toeplitz': _under(masks.ToeplitzMask),
-    'Tree': _under(masks.TreeMask),
-    'Causal': _under(masks.CausalMask),
-    'Adjacency': _under(masks.AdjacencyMask),
-    'LowRank': _under(masks.LowRankMask),
-    'Linear': _under(masks.PackingMask),
-    'Masked': _under(composed_mask),
+    'Masked': under(composed_mask),
 }
 
 
@@ -144,7 +119,7 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
             'mask', f'{mask.__name__}, whose argument {clash[0]!r} is one of the attention', 'classes with other arguments'
         )
     MASKS[name] = mask
-    ATTENTIONS.setdefault(name, _under(mask))
+    ATTENTIONS.setdefault(name, under(mask))
 
 
 def attention_options(name: str) -> dict[str, Any]:

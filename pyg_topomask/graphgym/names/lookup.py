@@ -12,6 +12,7 @@ from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.configs import check_keys
+from pyg_topomask.utils.suggestions import did_you_mean
 
 T = TypeVar('T')
 
@@ -26,7 +27,7 @@ def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
         if name in table:
             return table[name]
     known = sorted({key for table in tables for key in table if isinstance(key, str)})
-    raise ArgumentError(option, repr(name), ', '.join(known))
+    raise ArgumentError(option, repr(name), ', '.join(known), did_you_mean(name, known))
 
 
 def decoded(value: Any) -> Any:
@@ -70,7 +71,9 @@ def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> 
         signature.bind(**arguments, **fixed)
     except TypeError as error:
         known = [name for name in signature.parameters if name not in fixed]
-        raise ArgumentError(where, described, f'the arguments {known}', str(error)) from error
+        unknown = [name for name in arguments if name not in known] if isinstance(arguments, Mapping) else []
+        meant = did_you_mean(unknown[0], known) if unknown else ''
+        raise ArgumentError(where, described, f'the arguments {known}', f'{error}; {meant}' if meant else str(error)) from error
     try:
         return build(**arguments, **fixed)
     except TypeError as error:

@@ -15,6 +15,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import construct, decoded, read_yaml
 from pyg_topomask.masks import Mask, MultiHeadMask
 from pyg_topomask.utils.checks import is_number
+from pyg_topomask.utils.suggestions import did_you_mean
 
 #: The masks of the package that do not need tensors or other masks, by name in a tree. An entry is called as
 #: ``entry(heads=, **options)``.
@@ -48,9 +49,9 @@ def build_mask(tree: Any, heads: int) -> Mask:
         SumMask(
           heads=2
           (masks): ModuleList(
-            (0): AdjacencyMask(heads=2)
+            (0): AdjacencyMask(heads=2, edges followed)
             (1): ScaledMask(
-              heads=2
+              heads=2, edges both ways
               (masks): ModuleList(
                 (0): GRFMask(heads=2, ...)
               )
@@ -88,14 +89,15 @@ def build_mask(tree: Any, heads: int) -> Mask:
             raise error.renamed('topomask.mask') from error
         return composed
     if kind not in MASKS:
-        raise _error(repr(kind), f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}')
+        known = f'{", ".join(MASKS)}, and of trees {", ".join(COMPOSITIONS)}'
+        raise _error(repr(kind), known, did_you_mean(kind, (*MASKS, *COMPOSITIONS)))
     if isinstance(content, Mapping) and 'heads' in content:
         raise ArgumentError(f'topomask.mask.{kind}', 'heads', 'its other arguments', 'the heads are gt.n_heads')
     return construct(f'topomask.mask.{kind}', MASKS[kind], content, heads=heads)
 
 
-def _error(given: str, accepted: str) -> ArgumentError:
-    return ArgumentError('topomask.mask', given, accepted)
+def _error(given: str, accepted: str, remedy: str = '') -> ArgumentError:
+    return ArgumentError('topomask.mask', given, accepted, remedy)
 
 
 def first_options(tree: Any, name: str) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
@@ -21,19 +21,28 @@ from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
+from pyg_topomask.utils.options import check_arguments
+from pyg_topomask.utils.suggestions import instance_of
 
 
-def _on_cpu_before_meta(init: Callable[..., None]) -> Callable[..., None]:
-    r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep."""
+def _constructor(init: Callable[..., None]) -> Callable[..., None]:
+    r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep. The
+    mask remembers a call without :obj:`heads`, see :meth:`Mask.take_heads`.
+    """
+    signature = inspect.signature(init)
 
     @wraps(init)
     def construct(self: Mask, *args: Any, **kwargs: Any) -> None:
+        check_arguments(type(self), signature, self, *args, **kwargs)
         if torch.get_default_device().type != 'meta':
             init(self, *args, **kwargs)
-            return
-        with torch.device('cpu'):
-            init(self, *args, **kwargs)
-        self.to('meta')
+        else:
+            with torch.device('cpu'):
+                init(self, *args, **kwargs)
+            self.to('meta')
+        self._without_heads = None
+        if 'heads' in signature.parameters and 'heads' not in signature.bind(self, *args, **kwargs).arguments:
+            self._without_heads = args, kwargs, [parameter.detach().clone() for parameter in self.parameters()]
 
     return construct
 
@@ -49,7 +58,8 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     sparse.
 
     Args:
-        heads (int): The number of heads :math:`H`. (default: :obj:`1`)
+        heads (int): The number of heads :math:`H`. A layer with more heads gives them to a mask made without
+            :obj:`heads`, if it learns something for each head. (default: :obj:`1`)
 
     Raises:
         ValueError: If :obj:`heads` is not a positive whole number.
@@ -67,6 +77,21 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     #: :obj:`"graph"`, or by the :obj:`"state"`, whose node numbers are replaced. :obj:`None` if not at all. Subclasses do not
     #: inherit it, because they may read data of the nodes.
     renumbers: str | None = None
+    #: What the mask does with the direction of edges, a word of
+    #: :data:`~pyg_topomask.masks.base.directions.DIRECTIONS`. :obj:`None` if it is unknown.
+    direction: str | None = None
+    #: Whether edge weights change the mask.
+    weighted: bool = True
+    #: Whether nodes attend only to nodes that edges join to them, so that graphs stay apart without a batch vector.
+    local: bool = True
+    #: Whether the mask has warned that a graph is directed.
+    told_of_direction: bool = False
+    #: Whether the mask has warned that edge weights get no gradient.
+    told_of_gradient: bool = False
+    # Whether the layer has decided the number of heads.
+    _took_heads: bool = False
+    # The arguments and the first parameters of a mask that was made without heads, and is in no layer.
+    _without_heads: tuple[tuple[Any, ...], dict[str, Any], list[Tensor]] | None = None
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
@@ -77,7 +102,7 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
         super().__init_subclass__(**kwargs)
         cls.renumbers = cls.__dict__.get('renumbers')
         if '__init__' in cls.__dict__:
-            cls.__init__ = _on_cpu_before_meta(cls.__init__)  # type: ignore[method-assign]
+            cls.__init__ = _constructor(cls.__init__)  # type: ignore[method-assign]
 
     @abstractmethod
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
@@ -139,6 +164,42 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
 
+    def take_heads(self, heads: int) -> None:
+        r"""Gives the number of heads of a layer to a mask that was made without :obj:`heads`, if it has parameters for each
+        head. They start as those of a mask made with :obj:`heads`. A mask made with :obj:`heads=1` keeps one head, which all
+        heads of the layer share. If the parameters have changed since the mask was made, it keeps them, and warns.
+        """
+        made, self._without_heads = self._without_heads, None
+        if made is None or heads == self.heads:
+            return
+        args, kwargs, initial = made
+        try:
+            mask = cast('Callable[..., Mask]', type(self))(*args, **kwargs, heads=heads)
+        except ArgumentError:  # an argument is of one head, such as an f of shape [1, K + 1]
+            return
+        old, new = list(self.parameters()), list(mask.parameters())
+        if [parameter.shape for parameter in old] == [parameter.shape for parameter in new]:
+            return
+        if not all(now.is_meta or torch.equal(now, begun.to(now)) for now, begun in zip(old, initial, strict=True)):
+            warn(
+                f'mask: got a {type(self).__name__} without heads whose parameters have changed since it was made. All {heads} '
+                f'heads of the layer share them. Make the mask with heads={heads}, or with heads=1.'
+            )
+            return
+        for parameter, like in zip(new, old, strict=True):
+            parameter.data = parameter.to(like)
+            parameter.requires_grad_(like.requires_grad)
+        self.__dict__.update(vars(mask.train(self.training)), _without_heads=None, _took_heads=True)
+
+    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
+        errors = args[-1]
+        before = len(errors)
+        super()._load_from_state_dict(state_dict, prefix, *args)
+        if len(errors) > before and self._took_heads:
+            errors.append(
+                f'{prefix[:-1]}: the mask took the {self.heads} heads of its layer; heads=1 makes one that all share.'
+            )
+
     @property
     def T(self) -> Mask:
         r"""The transposed mask."""
@@ -155,7 +216,10 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     __array_ufunc__ = None
 
     def extra_repr(self) -> str:
-        return f'heads={self.heads}{self._changed()}'
+        return f'heads={self.heads}{self._changed()}{self._directed()}'
+
+    def _directed(self) -> str:
+        return '' if self.direction is None else f', edges {self.direction}'
 
     def _changed(self) -> str:
         r"""The arguments that are plain values and differ from their defaults."""
@@ -202,7 +266,9 @@ def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
 
 
 class ComposedMask(Mask):
-    r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings."""
+    r"""A mask composed of other masks. Each of them has a separate state, shared with masks of equal settings, and does with
+    directions and weights of edges what it does alone.
+    """
 
     def __init__(self, *masks: Mask) -> None:
         _check_masks(masks, 1)
@@ -226,6 +292,21 @@ class ComposedMask(Mask):
         return any(mask.fresh for mask in self.parts)
 
     @property
+    def direction(self) -> str | None:  # type: ignore[override]
+        r"""The common word of the masks, of those that read edges if there are any, or :obj:`None` if they differ."""
+        words = {mask.direction for mask in self.parts}
+        words = words - {'unused'} or words
+        return words.pop() if len(words) == 1 else None
+
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return any(mask.weighted for mask in self.parts)
+
+    @property
+    def local(self) -> bool:  # type: ignore[override]
+        return all(mask.local for mask in self.parts)
+
+    @property
     def flow(self) -> str | None:
         r"""The common direction of attention along edges, or :obj:`None` if the directions of the masks differ."""
         flows = {flow for mask in self.parts if (flow := getattr(mask, 'flow', None)) is not None}
@@ -243,6 +324,11 @@ class ComposedMask(Mask):
     def reset_parameters(self) -> None:
         for mask in self.parts:
             mask.reset_parameters()
+
+    def take_heads(self, heads: int) -> None:
+        for mask in self.parts:
+            mask.take_heads(heads)
+        self.heads = max(self.heads, *(mask.heads for mask in self.parts))
 
 
 class SumMask(ComposedMask):
@@ -276,6 +362,10 @@ class HadamardMask(ComposedMask):
     """
 
     renumbers = 'graph'
+
+    @property
+    def local(self) -> bool:  # type: ignore[override]
+        return any(mask.local for mask in self.parts)
 
     def _form(self, masks: tuple[Mask, ...]) -> str | None:
         form = masks[0].form
@@ -327,6 +417,9 @@ class MultiHeadMask(ComposedMask):
         Mask.__init__(self, sum(mask.heads for mask in masks))
         self.masks = torch.nn.ModuleList(masks)
         self.form = self._form(masks)
+
+    def take_heads(self, heads: int) -> None:
+        r"""Does nothing: the number of masks decides."""
 
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return Heads(tuple(self._bound(graph, state)))
@@ -407,4 +500,4 @@ class ScaledMask(ComposedMask):
 def _check_masks(masks: tuple[Any, ...], least: int) -> None:
     if len(masks) < least or not all(isinstance(mask, Mask) for mask in masks):
         given = [type(mask).__name__ for mask in masks]
-        raise ArgumentError('masks', given, f'masks, {least} or more, as separate arguments')
+        raise ArgumentError('masks', given, f'masks, {least} or more, as separate arguments', instance_of(*masks))

@@ -3,7 +3,7 @@ r"""The graph kernel attention Transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -24,6 +24,11 @@ from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks.uniform import wrapped_seed
 
 READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+    from pyg_topomask.masks.options import UnseededRWGNKOptions
 
 
 @options_of(RWGNKMask, without=['heads'])
@@ -87,7 +92,7 @@ class GKAT(torch.nn.Module):
         explicit: bool = False,
         dynamic: bool = False,
         project: bool = True,
-        **options: Any,
+        **options: Unpack[UnseededRWGNKOptions],
     ) -> None:
         super().__init__()
         if not isinstance(heads, Sequence) or not heads or not all(is_whole(number, 1) for number in heads):

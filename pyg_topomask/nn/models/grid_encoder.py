@@ -18,7 +18,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.grid_edges import grid_edges
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.inputs import check_heads, check_mask
+from pyg_topomask.nn.inputs import check_heads, fit_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, check_whole
@@ -143,7 +143,7 @@ class GridAttention(torch.nn.Module):
         check_heads(heads, channels)
         check_choice(('linear', 'softmax'), attention=attention)
         if mask is not None:
-            check_mask(mask, heads)
+            fit_mask(mask, heads)
             # The states of the fixed grid are kept.
             if any(getattr(module, 'resample', 'never') != 'never' for module in mask.modules()):
                 raise ArgumentError('mask', 'a mask that draws walks anew', 'masks with resample="never"')

@@ -66,6 +66,7 @@ def test_table_and_picture(tmp_path: Path, digits: Path, capsys: pytest.CaptureF
 
     table = (folder / 'inspect.md').read_text()
     assert '| graph |' in printed
+    assert printed.splitlines()[0].count('|') == 1 + 8
     assert all(line in table for line in printed.splitlines()[:4])
     assert 'GINE+GRF' in table.splitlines()[0]
     assert (folder / 'inspect.png').stat().st_size > 0
@@ -97,18 +98,6 @@ def test_page_in_a_folder_that_does_not_exist(tmp_path: Path, digits: Path, caps
         assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path / 'out'), '--html', str(path), *QUIET]) == 2
         assert f"html: got '{path}'; accepted: names of files in folders that exist" in capsys.readouterr().err
     assert not (tmp_path / 'out').exists()
-
-
-def test_page_without_plotly(
-    tmp_path: Path, digits: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    for name in [name for name in sys.modules if name.split('.')[0] == 'plotly']:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, 'plotly', None)
-    monkeypatch.setattr('pyg_topomask.apps.inspect.mask_report._first_graphs', None)  # no data is loaded
-    assert main(['inspect', '--cfg', str(digits), '--out', str(tmp_path), '--html', str(tmp_path / 'page.html'), *QUIET]) == 2
-    assert 'extra [viz]' in capsys.readouterr().err
-    assert not (tmp_path / 'page.html').exists()
 
 
 @pytest.mark.parametrize('name', ['AsymmetricGRF', 'GRFSoftmax'])
@@ -249,6 +238,7 @@ def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
     folder = tmp_path / digits.stem
     text = (folder / 'inspect.md').read_text()
     assert 'The mask of' in text
+    assert re.findall('^.*graph.*over 4 hops.*$', text, re.MULTILINE)[0].count('|') == 1 + 8
     assert 'stretch' not in text
     assert (folder / 'inspect.png').stat().st_size > 0
 

@@ -129,6 +129,7 @@ def test_labels_of_nodes_in_several_graphs_need_another_head(tmp_path: Path, dig
         ('gnn.stage_type', 'skipsum'),
         ('train.skip_train_eval', 'True'),
         ('wandb.use', 'True'),
+        ('wandb.project', 'mine'),
     ],
 )
 def test_options_that_are_not_read_are_warned_of(digits: Path, option: str, value: str) -> None:

@@ -106,14 +106,15 @@ def test_degree_histograms_count_nodes_and_edges() -> None:
 @pytest.mark.parametrize('plot', [plot_cumulative_attention, plot_distance_to_full_attention])
 def test_curves_have_the_mean_and_the_deviation_of_the_heads(plot: Any) -> None:
     values = torch.tensor([[0.2, 0.4], [0.5, 0.9]])
-    axis = plot([1, 10], [values, values / 2]).axes[0]
+    figure = plot([1, 10], [values, values / 2])
+    (axis,) = figure.axes
     np.testing.assert_allclose(axis.lines[0].get_ydata(), [0.3, 0.7], rtol=1e-6)
     np.testing.assert_allclose(axis.lines[1].get_ydata(), [0.15, 0.35], rtol=1e-6)
     band = axis.collections[0].get_paths()[0].vertices[:, 1]
     assert band.min() == pytest.approx(0.2)
     assert band.max() == pytest.approx(0.9)
     assert axis.get_ylim()[0] == 0
-    assert [text.get_text() for text in axis.get_legend().get_texts()] == ['layer 1', 'layer 2']
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ['layer 1', 'layer 2']
 
 
 @pytest.mark.parametrize(

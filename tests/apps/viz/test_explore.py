@@ -1,9 +1,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import json
 import re
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,17 @@ from pyg_topomask.apps.viz import explore
 from pyg_topomask.apps.viz.exploration import walks_for
 from pyg_topomask.apps.viz.layout import positions
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HopMask, MultiHeadMask, PackingMask, PowerSeriesMask, kernel_series
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    DenseMask,
+    GRFMask,
+    HopMask,
+    MultiHeadMask,
+    PackingMask,
+    PowerSeriesMask,
+    kernel_series,
+)
 from pyg_topomask.transforms import AddGraphRandomFeatures
-
-pytest.importorskip('plotly')
 
 F = [1.0, 0.8, -0.3]
 SETTINGS = {'num_walks': 4, 'p_halt': 0.3, 'max_walk_length': 2}
@@ -34,7 +41,7 @@ def content(*arguments: Any, **settings: Any) -> dict[str, Any]:
     def array(value: dict[str, Any]) -> Any:
         if value.keys() != {'shape', 'data'}:
             return value
-        return np.frombuffer(base64.b64decode(value['data']), '<f4').reshape(value['shape'])
+        return np.frombuffer(gzip.decompress(base64.b64decode(value['data'])), '<f4').reshape(value['shape'])
 
     return json.loads(text, object_hook=array)
 
@@ -110,13 +117,29 @@ def test_reach_is_that_of_the_heads_and_not_of_other_series() -> None:
     mask, data = GRFMask(heads=2, modulation=torch.tensor([F, [1.0, 0.0, 0.5]]), **SETTINGS), small_graph()
     (shown,) = content(mask, data, kernels=['heat:0.5'])['masks']
     np.testing.assert_allclose(shown['reach'], shown['mean_shares'][:2, -1].mean(0), rtol=1e-5)
-    assert shown['guaranteed'] is not None
 
 
-@pytest.mark.parametrize('sampler', ['antithetic', 'repelling'])
-def test_no_number_of_dependent_walks_is_guaranteed(sampler: str) -> None:
-    (shown,) = content(GRFMask(sampler=sampler, **SETTINGS), small_graph())['masks']
-    assert shown['guaranteed'] is None
+def test_a_page_opens_with_the_head_whose_row_has_most_contrast() -> None:
+    f = torch.tensor([[1.0, 0.0, 0.0], [1.0, 1.0, 0.9], [0.2, 0.5, 0.1], [9.0, 0.2, 0.2]])
+    (shown,) = content(HopMask(heads=4, max_hops=2, f=f), small_graph())['masks']
+    assert shown['first'] == 2
+
+
+def test_nodes_have_names() -> None:
+    labels = [f'<{letter}>' for letter in 'abcdef']
+    page = content(HopMask(), small_graph(), node=2, num_nodes=3, labels=labels)
+    assert page['names'] == [labels[node] for node in page['nodes']]
+    assert content(HopMask(), small_graph())['names'] is None
+
+
+def test_a_page_has_at_most_two_megabytes() -> None:
+    torch.manual_seed(0)
+    data = Data(edge_index=ring(512), num_nodes=512, pos=torch.rand(512, 2))
+    masks = {str(seed): DenseMask(heads=4, matrix=torch.randn(4, 512, 512)) for seed in range(3)}
+    page = explore(masks, data, num_nodes=512)
+    assert len(page.html.encode()) <= 2_000_000
+    (nodes,) = re.findall(r'"nodes": (\[[^]]*\])', page.html)
+    assert 100 < len(json.loads(nodes)) < 512
 
 
 def test_kernels_are_the_series_that_the_hops_hold() -> None:
@@ -247,7 +270,7 @@ def test_walks_for_an_error(errors: list[float], walks: list[int], expected: int
 def test_titles_are_text_and_nothing_is_loaded() -> None:
     page = explore({'</script><b>': PackingMask()}, small_graph(), title='</script>"<&')
     assert '<title>&lt;/script&gt;&quot;&lt;&amp;</title>' in page.html
-    assert page.html.count('</script>') == 2
+    assert page.html.count('</script>') == 1
     assert "default-src 'none'" in page.html
     assert 'srcdoc="&lt;!DOCTYPE' in page._repr_html_()
     assert repr(page).startswith('Page(')
@@ -265,19 +288,13 @@ def test_titles_are_text_and_nothing_is_loaded() -> None:
         ('kernels', {'kernels': 'heat'}),
         ('kernels', {'kernels': ['warmth']}),
         ('graph', {'graph': Data(num_nodes=0)}),
+        ('labels', {'labels': ['a', 'b']}),
+        ('labels', {'labels': 'abcdef'}),
     ],
 )
 def test_bad_arguments_are_named(argument: str, settings: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match=f'^{argument}: got'):
         explore(**{'mask': GRFMask(), 'graph': small_graph()} | settings)
-
-
-def test_without_plotly_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in [name for name in sys.modules if name.split('.')[0] == 'plotly']:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, 'plotly', None)
-    with pytest.raises(ImportError, match=r'pages need Plotly: install pyg_topomask with its extra \[viz\]'):
-        explore(PackingMask(), small_graph())
 
 
 def test_the_target_of_a_link_is_written(tmp_path: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
@@ -74,22 +75,35 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def page(browser: Any, file: Path) -> Any:
-    for log in ('performance', 'browser'):
-        browser.get_log(log)  # that of the pages before
-    browser.get(file.as_uri())
+    page = opened(browser, file)
+    choose(page, 'head', '1')
+    return page
+
+
+def opened(browser: Any, path: Path) -> Any:
+    """The browser, once the page has unpacked its numbers and drawn."""
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    browser.get(path.as_uri())
+    WebDriverWait(browser, 60).until(lambda page: page.find_element('id', 'exact_title').text)
     return browser
 
 
 def drawn(page: Any, plot: str) -> np.ndarray:
     """The entries that the nodes of a plot have as colours; of the star, which has none, NaN."""
-    traces = page.execute_script(f"""
-        return document.getElementById('{plot}').data.filter(trace => trace.customdata)
-            .map(({{customdata, marker}}) => [customdata, marker.color]);
+    nodes = page.execute_script(f"""
+        return [...document.querySelectorAll('#{plot} circle.node')].map(({{dataset}}) => [dataset.place, dataset.entry]);
     """)
     row = np.full(20, np.nan)
-    (empty, _), (seen, entries), _ = traces
-    row[empty], row[seen] = 0, entries
+    for place, entry in nodes:
+        row[int(place)] = float(entry)
     return row
+
+
+def shares(page: Any) -> list[float]:
+    """The shares of the exact row, or the only one, that are drawn as bars."""
+    script = "return [...document.querySelectorAll('#distance rect')].map(({dataset}) => [dataset.of, dataset.share])"
+    return [float(share) for of, share in page.execute_script(script) if of != 'estimate']
 
 
 def table(page: Any) -> dict[int, list[float]]:
@@ -113,15 +127,7 @@ def choose(page: Any, name: str, option: str) -> None:
 
 def click_node(page: Any, node: int, plot: str = 'exact') -> None:
     """Clicks where the plot draws the node."""
-    from selenium.webdriver.common.action_chains import ActionChains
-
-    x, y = page.execute_script(f"""
-        const plot = document.getElementById('{plot}'), [x, y] = content.positions[{node}], box = plot.getBoundingClientRect();
-        const {{xaxis, yaxis}} = plot._fullLayout;
-        return [xaxis._offset + xaxis.d2p(x) - box.width / 2, yaxis._offset + yaxis.d2p(y) - box.height / 2];
-    """)
-    element = page.find_element('id', plot)
-    ActionChains(page).move_to_element_with_offset(element, round(x), round(y)).pause(0.2).click().perform()
+    page.find_element('css selector', f'#{plot} .node[data-place="{node}"]').click()
 
 
 def exact(head: int = 0, hops: int = 2) -> np.ndarray:
@@ -166,9 +172,10 @@ def test_the_sliders_show_walks_errors_and_hops(page: Any) -> None:
         summary = page.find_element('id', 'summary').text.replace('\u00a0', ' ')
         one, every = (f'{float(f"{100 * error:.2g}"):g} %' for error in errors)
         assert f'the estimate of this row is off by {one}, and that of all rows shown by {every}' in summary
-    curve = page.execute_script("return document.getElementById('error').data[0].y")
-    expected = [np.linalg.norm(estimate(walks) - exact()) / np.linalg.norm(exact()) for walks in (2, 8, 32)]
-    assert curve == pytest.approx(expected, rel=1e-4)
+    titles = [each.get_attribute('textContent') for each in page.find_elements('css selector', '#error circle title')]
+    for walks in (2, 8, 32):
+        error = np.linalg.norm(estimate(walks) - exact()) / np.linalg.norm(exact())
+        assert f'{walks} walks, all rows shown: {float(f"{100 * error:.2g}"):g}\u00a0%' in titles
     move(page, 'hops', -1)
     assert page.find_element('id', 'hops_value').text == '1'
     assert_row(page, 7, exact(hops=1))
@@ -190,9 +197,8 @@ def test_head_kernel_and_mask_are_chosen(page: Any) -> None:
     row, column = np.divmod(np.arange(20), 5)
     hops = np.maximum(abs(row - row[7]), abs(column - column[7]))  # diagonal edges too
     np.testing.assert_allclose(drawn(page, 'exact')[others], np.where(hops <= 2, 0.5**hops, 0)[others])
-    shares = page.execute_script("return document.getElementById('distance').data[0].y")
     expected = np.array([0.5**d * (hops == d).sum() for d in range(3)])
-    assert shares[:3] == pytest.approx(expected / expected.sum())
+    assert shares(page)[:3] == pytest.approx(expected / expected.sum())
     assert not page.find_element('id', 'estimate').is_displayed()
     assert not page.find_element('id', 'walks').is_displayed()
 
@@ -205,19 +211,67 @@ def test_a_number_that_is_typed_chooses_a_node(page: Any) -> None:
         assert page.find_element('id', 'exact_title').text == f'Exact: row {shown} of walks <b>'
 
 
-@pytest.mark.parametrize('width', [400, 1280])
-def test_the_page_fits_its_window_and_loads_nothing(page: Any, width: int, tmp_path: Path) -> None:
-    page.set_window_size(width, 1500)
-    page.refresh()
-    click_node(page, 11)
-    sizes = 'return [document.documentElement.scrollWidth, document.documentElement.clientWidth]'
-    scroll, client = page.execute_script(sizes)
-    assert scroll <= client
+def test_nodes_are_chosen_by_their_names(browser: Any, tmp_path: Path) -> None:
+    labels = [f'street {node} <b>' for node in range(20)]
+    explore(masks(), four_by_five(), node=7, num_walks=[2], labels=labels).save(tmp_path / 'page.html')
+    page = opened(browser, tmp_path / 'page.html')
+    assert page.find_element('id', 'exact_title').text == 'Exact: row street 7 <b> of walks <b>'
+    field = page.find_element('id', 'node')
+    field.clear()
+    field.send_keys('street 3 <b>\t')
+    assert page.find_element('id', 'exact_title').text == 'Exact: row street 3 <b> of walks <b>'
+    assert page.find_element('css selector', '#row td').text == 'street 3 <b>'
+
+
+def test_what_to_do_about_a_large_error(page: Any) -> None:
+    summary = page.find_element('id', 'summary').text.replace('\u00a0', ' ')
+    walks = re.search(r'For an error of 10 %, use about (\d+) walks per node \(num_walks: \1\), or PowerSeries', summary)
+    assert walks is not None
+    assert int(walks[1]) > 8
+
+
+def test_the_colors_end_at_the_largest_entry_of_another_node(page: Any) -> None:
+    nodes = page.find_elements('css selector', '#exact circle.node')
+    fills = {int(node.get_attribute('data-place')): node.get_attribute('fill') for node in nodes}
+    others = np.where(np.arange(20) == 7, 0, exact()[7])
+    assert exact()[7, 7] > others.max()
+    assert fills[int(others.argmax())] == 'rgb(8, 29, 88)'  # the darkest
+
+
+@pytest.mark.parametrize('width', [390, 1280])
+def test_the_page_fits_its_window_after_any_choice_and_loads_nothing(browser: Any, width: int, tmp_path: Path) -> None:
+    from selenium.webdriver.support.ui import Select
+
+    names = masks() | {'M' * 60: HopMask(heads=4, max_hops=3)}
+    labels = [f'{node}' * 30 for node in range(20)]
+    explore(names, four_by_five(), num_walks=[2, 32], labels=labels, title='T' * 200).save(tmp_path / 'page.html')
+    for log in ('performance', 'browser'):
+        browser.get_log(log)
+    size = {'width': width, 'height': 1500, 'deviceScaleFactor': 1, 'mobile': False}
+    browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride', size)  # a window is at least 500 pixels wide
+    page = opened(browser, tmp_path / 'page.html')
+    page.execute_script("document.querySelector('details').open = true")
+    seen = 0
+    for choice, event in (('mask', 'change'), ('kernel', 'change'), ('head', 'change'), ('walks', 'input'), ('hops', 'input')):
+        for mask in range(3):
+            Select(page.find_element('id', 'mask')).select_by_index(mask)
+            last = page.execute_script(
+                f"const {{options, max}} = $('{choice}'); return options ? options.length - 1 : Number(max)"
+            )
+            for value in range(last + 1):
+                page.execute_script(f"$('{choice}').value = {value}; $('{choice}').dispatchEvent(new Event('{event}'))")
+                scroll, client = page.execute_script(
+                    'return [document.documentElement.scrollWidth, document.documentElement.clientWidth]'
+                )
+                assert width - 20 < client <= width  # beside a scroll bar
+                assert scroll <= client, (choice, mask, value)
+                seen += 1
+    assert seen > 20
     # Where a folder is named, the screenshots stay.
     shot = Path(os.environ.get('TOPOMASK_SCREENSHOTS', tmp_path)) / f'explore_{width}.png'
     assert page.save_screenshot(str(shot))
     assert shot.stat().st_size > 10_000
-    page.set_window_size(1280, 1500)
+    page.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
     messages = [json.loads(entry['message'])['message'] for entry in page.get_log('performance')]
     requests = [message['params']['request']['url'] for message in messages if message['method'] == 'Network.requestWillBeSent']
     mine = [url for url in requests if not url.startswith(('chrome:', 'chrome-untrusted:', 'data:', 'blob:'))]

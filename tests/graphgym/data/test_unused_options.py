@@ -116,5 +116,5 @@ def test_redrawing_outside_of_our_runner(
 ) -> None:
     monkeypatch.setitem(register.loader_dict, 'graphs', lambda *args: Graphs(tmp_path))
     configure('topomask.redraw_period 2')
-    with pytest.warns(UserWarning, match=r'^topomask.redraw_period: got 2, which only python -m pyg_topomask train reads$'):
+    with pytest.warns(UserWarning, match=r'^topomask.redraw_period: got 2, which only pyg-topomask train reads$'):
         load_dataset('any', 'name', '.')

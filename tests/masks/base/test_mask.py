@@ -295,12 +295,15 @@ def test_masks_show_their_parts() -> None:
 @pytest.mark.parametrize(
     ('mask', 'text'),
     [
-        (AdjacencyMask(4), 'AdjacencyMask(heads=4)'),
+        (AdjacencyMask(4), 'AdjacencyMask(heads=4, edges followed)'),
         (
             AdjacencyMask(4, None, 'rw', 'target_to_source'),
-            "AdjacencyMask(heads=4, self_loop=None, normalization='rw', flow='target_to_source')",
+            "AdjacencyMask(heads=4, self_loop=None, normalization='rw', flow='target_to_source', edges followed)",
         ),
-        (ExpanderMask(4, degree=2, seed=3, input_edges=False), 'ExpanderMask(heads=4, degree=2, input_edges=False, seed=3)'),
+        (
+            ExpanderMask(4, degree=2, seed=3, input_edges=False),
+            'ExpanderMask(heads=4, degree=2, input_edges=False, seed=3, edges unused)',
+        ),
     ],
 )
 def test_masks_show_what_is_not_the_default(mask: Mask, text: str) -> None:

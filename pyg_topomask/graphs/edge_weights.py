@@ -1,0 +1,43 @@
+r"""The edge weights of data, under the names that users give them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+from torch_geometric.data import Data
+
+from pyg_topomask.errors import warn
+from pyg_topomask.utils.checks import INTEGERS
+
+
+def edge_weights_of(data: Data) -> tuple[str, Any]:
+    r"""Returns the name and the value of the edge weights: :obj:`edge_weight`; or else :obj:`weight`, the name of NetworkX; or
+    else :obj:`edge_attr` of one floating point number for each edge, with a warning. The value is :obj:`None` without weights.
+    """
+    if 'edge_index' not in data or _value(data, 'edge_weight') is not None:
+        return 'edge_weight', _value(data, 'edge_weight')
+    if _is_of_edges(data, 'weight'):
+        if data.num_edges == data.num_nodes:
+            warn(
+                f'data: got weight of {data.num_edges} numbers for as many edges as nodes, which are used as edge weights. '
+                'Name weights of edges edge_weight, and weights of nodes node_weight.'
+            )
+        return 'weight', data['weight']
+    if _is_of_edges(data, 'edge_attr') and data['edge_attr'].is_floating_point():
+        warn(
+            'data: got edge_attr of one number for each edge, which is used as edge weights. Name weights edge_weight, '
+            'and give features of edges the shape [E, 1].'
+        )
+        return 'edge_attr', data['edge_attr']
+    return 'edge_weight', None
+
+
+def _value(data: Data, name: str) -> Any:
+    return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
+
+
+def _is_of_edges(data: Data, name: str) -> bool:
+    value = _value(data, name)
+    numbers = isinstance(value, Tensor) and (value.is_floating_point() or value.dtype in INTEGERS)
+    return numbers and value.shape == (data.num_edges,)

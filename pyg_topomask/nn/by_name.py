@@ -1,0 +1,110 @@
+r"""Attention layers by the words of a YAML."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any
+
+from torch.nn import Module
+
+from pyg_topomask import masks
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.nn.kmip_attention import KMIPAttention
+from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, SinDegreeAttention
+from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention
+from pyg_topomask.utils.suggestions import did_you_mean
+
+
+def under(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttention]:
+    r"""Returns a function that builds linear attention with a mask, with the arguments of both."""
+
+    def build(
+        channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
+    ) -> MaskedLinearAttention:
+        return MaskedLinearAttention(
+            channels, heads, mask=mask(heads=heads, **options), feature_map=feature_map, dropout=dropout, route=route
+        )
+
+    *arguments, _ = inspect.signature(build).parameters.values()
+    arguments += [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
+    build.__dict__['__signature__'] = inspect.Signature(arguments)
+    build.__doc__ = mask.__doc__
+    return build
+
+
+def expander_attention(
+    channels: int,
+    heads: int = 1,
+    degree: int = 6,
+    input_edges: bool = True,
+    seed: int = 0,
+    flow: str = 'source_to_target',
+    attention_dropout: float = 0.0,
+) -> MaskedSoftmaxAttention:
+    r"""Softmax attention along the edges of a random regular graph and of the input graph."""
+    mask = masks.ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
+    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
+
+
+#: The layers by word, called as ``entry(channels, heads, **options)``.
+LAYERS: dict[str, Callable[..., Module]] = {
+    'Adjacency': under(masks.AdjacencyMask),
+    'AsymmetricGRF': AsymmetricGRFAttention,
+    'Causal': under(masks.CausalMask),
+    'Dense': under(masks.DenseMask),
+    'Expander': expander_attention,
+    'GRF': GRFAttention,
+    'GRFSoftmax': GRFSoftmaxAttention,
+    'HeatKernel': under(masks.HeatKernelMask),
+    'Hop': HopAttention,
+    'Hypercube': under(masks.HypercubeMask),
+    'KMIP': KMIPAttention,
+    'LearnedFeatures': under(masks.LearnedFeaturesMask),
+    'Linear': under(masks.PackingMask),
+    'LowRank': under(masks.LowRankMask),
+    'Padding': under(masks.PaddingMask),
+    'PowerSeries': under(masks.PowerSeriesMask),
+    'RWGNK': RWGNKAttention,
+    'SinDegree': SinDegreeAttention,
+    'StochasticRPE': under(masks.StochasticRPEMask),
+    'Toeplitz': under(masks.ToeplitzMask),
+    'Tree': under(masks.TreeMask),
+}
+
+
+def attention(word: str, channels: int, heads: int = 1, **options: Any) -> Module:
+    r"""Creates an attention layer by its word. The words, options and defaults are those of a YAML, such as
+    :obj:`gt.layer_type: GINE+HeatKernel` with :obj:`topomask.HeatKernel`. Words of masks without a layer of their own give
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with the mask.
+
+    Args:
+        word (str): One of :obj:`"Adjacency"`, :obj:`"AsymmetricGRF"`, :obj:`"Causal"`, :obj:`"Dense"`, :obj:`"Expander"`,
+            :obj:`"GRF"`, :obj:`"GRFSoftmax"`, :obj:`"HeatKernel"`, :obj:`"Hop"`, :obj:`"Hypercube"`, :obj:`"KMIP"`,
+            :obj:`"LearnedFeatures"`, :obj:`"Linear"`, :obj:`"LowRank"`, :obj:`"Padding"`, :obj:`"PowerSeries"`,
+            :obj:`"RWGNK"`, :obj:`"SinDegree"`, :obj:`"StochasticRPE"`, :obj:`"Toeplitz"` and :obj:`"Tree"`.
+        channels (int): Size of each input sample.
+        heads (int): The number of heads. (default: :obj:`1`)
+        **options (optional): Arguments of the layer and of its mask, such as :obj:`max_hops` of :obj:`"Hop"`.
+
+    Returns:
+        torch.nn.Module: The layer, called as :obj:`layer(x, edge_index, edge_weight, batch, graph)`.
+
+    Raises:
+        ValueError: If the word or an option is unknown, or an option is outside its range.
+
+    Example:
+        >>> import torch
+        >>> layer = attention('HeatKernel', 64, heads=4, lam=2.0)
+        >>> layer(torch.randn(3, 64), torch.tensor([[0, 1], [1, 0]])).shape
+        torch.Size([3, 64])
+    """
+    if word not in LAYERS:
+        raise ArgumentError('word', repr(word), ', '.join(LAYERS), did_you_mean(word, LAYERS))
+    known = [name for name in inspect.signature(LAYERS[word]).parameters if name not in ('channels', 'heads')]
+    for option in options:
+        if option not in known:
+            raise ArgumentError(option, f'an option that {word} has not', ', '.join(known), did_you_mean(option, known))
+    return LAYERS[word](channels, heads, **options)
