@@ -36,7 +36,7 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
         heads (int): The number of heads.
         divide (bool): Whether the heads divide the output channels among them. (default: :obj:`True`)
     """
-    out_channels = channels if out_channels is None else out_channels
+    given, out_channels = out_channels, channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
         raise ArgumentError('out_channels', 'None for channels=-1', 'a number of output channels')
     check_input_channels(channels, 'channels')
@@ -44,7 +44,7 @@ def resolve_channels(channels: int, out_channels: int | None, heads: int, divide
     if divide:
         remedy = f'the second argument is the number of heads, and out_channels={heads} is the size of the output'
         check_heads(heads, out_channels, remedy if heads > out_channels else '')
-        if heads == out_channels >= 16:  # as in GCNConv(16, 16)
+        if given is None and heads == out_channels >= 16:  # as in GCNConv(16, 16)
             warn(f'heads: got {heads} for {out_channels} channels, one for each head; {remedy}')
     return out_channels
 

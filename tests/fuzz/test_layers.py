@@ -187,7 +187,9 @@ LAYERS = {
         st.builds(
             # No norm: that of a batch refuses to train with a single node.
             lambda attn, conv, attn_type: nn.TopoGPSConv(CHANNELS, conv, norm=None, attn_type=attn_type, attn=attn),
-            st.one_of(st.none(), st.builds(nn.GRFAttention, st.just(CHANNELS)), st.builds(nn.KMIPAttention, st.just(CHANNELS))),
+            st.one_of(
+                st.just('pyg'), st.builds(nn.GRFAttention, st.just(CHANNELS)), st.builds(nn.KMIPAttention, st.just(CHANNELS))
+            ),
             st.one_of(st.none(), st.builds(GCNConv, st.just(CHANNELS), st.just(CHANNELS))),
             st.sampled_from([None, 'multihead']),
         ),
