@@ -44,9 +44,7 @@ def find_config(cfg: str | Path) -> Path:
         'cfg',
         f'{str(cfg)!r}, which is no file',
         'YAML files, and names of configurations, such as digits and cora',
-        f'the package has {" and ".join(similar)}'
-        if similar
-        else f'{meant}pyg-topomask list configs prints all names',
+        f'the package has {" and ".join(similar)}' if similar else f'{meant}pyg-topomask list configs prints all names',
     )
 
 
