@@ -36,9 +36,13 @@ _KERNELS = {
     'meet': 'pairs',
     'squares': 'pairs',
     'blocks_of_sums': 'pairs',
+    'counts_within': 'hops',
     'labelled_pairs': 'hops',
     'pairs_within': 'hops',
     'edge_hashes': 'hashes',
+    'pattern_of_pairs': 'patterns',
+    'patterns_of_visits': 'patterns',
+    'power_loads': 'powers',
 }
 
 

@@ -174,4 +174,5 @@ def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     size = query.num_nodes
     if size == 0 or query.load.device.type != 'cpu' or is_exporting():
         return count_pairs(query, key)
-    return estimate_entries(query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T, size)
+    sample = query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T
+    return estimate_entries(np.diff(sample.indptr), size)

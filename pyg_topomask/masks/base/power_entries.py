@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.entries import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.walks.features import WalkFeatures
 
@@ -63,12 +64,15 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     size = pattern.num_rows
     if size == 0:
         return 0
+    rows = sampled_rows(size)
+    if compiled := kernel('counts_within', pattern.col.device):
+        return estimate_entries(compiled(pattern, rows, order), size)
     step = pattern.to_scipy()
-    reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[sampled_rows(size)]
+    reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[rows]
     for _ in range(order):
         power = power @ step
         reached = reached + power
-    return estimate_entries(reached, size)
+    return estimate_entries(np.diff(reached.indptr), size)
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
@@ -77,6 +81,8 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     walks estimate these loads.
     """
     size = pattern.num_rows
+    if compiled := kernel('power_loads', value.device):
+        return WalkFeatures(*compiled(pattern, value.double(), order), size, order)
     powers, step = [scipy.sparse.eye_array(size, format='csr')], pattern.to_scipy(value.double())
     for _ in range(order):
         powers.append(powers[-1] @ step)
