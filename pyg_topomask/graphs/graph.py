@@ -20,6 +20,7 @@ from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
 from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
@@ -223,15 +224,18 @@ class Graph:
         return self._hashed(None)
 
     def _hashed(self, weight: Tensor | None) -> Tensor:
+        weight = None if weight is None else weight.detach().float()
+        if not torch.compiler.is_compiling() and (compiled := kernel('edge_hashes', self.device)):
+            hashes: Tensor = compiled(self.edge_index, weight, self.segments.index, self.segments.ptr)
+            return hashes
         source, target = self.edge_index.long()
         graph = self.segments.index.index_select(0, source)
         first = self.segments.ptr.index_select(0, graph)
         edges = (source - first).bitwise_left_shift_(32).bitwise_xor_(target - first)
         if weight is not None:
-            weight = weight.detach().float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
-        hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph, splitmix(edges))
-        return torch.stack([self.segments.sizes, self._counts(graph), hashes], dim=1)
+        sums = edges.new_zeros(self.num_graphs).index_add_(0, graph, splitmix(edges))
+        return torch.stack([self.segments.sizes, self._counts(graph), sums], dim=1)
 
     @property
     def edge_counts(self) -> Tensor:

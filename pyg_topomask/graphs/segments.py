@@ -187,7 +187,7 @@ class Segments:
         width = torch.where(4 * size <= 3 * power, 3 * power // 4, power).clamp(max=max(self.largest, 1))
         width, start, size = (x[size > 0] for x in (width, start, size))
         tensors: list[Tensor] = []
-        for slots in width.unique().tolist():
+        for slots in sorted(set(width.tolist())):
             chunks = (x[width == slots].split(most or self.num_graphs) for x in (start, size))
             for starts, counts in zip(*chunks, strict=True):
                 slot, counts = torch.arange(slots), counts.unsqueeze(1)
