@@ -288,8 +288,12 @@ class Graph:
         check_normalization(normalization)
         if normalization is None:
             return self.weight.to(self.weight_dtype)
-        # In half precision, sums of many weights saturate.
-        weight, (row, col) = self.weight.double(), self.row_and_col(flow)
+        weight, (row, col) = self.weight, self.row_and_col(flow)
+        simple = weight.dtype in (torch.float32, torch.float64) and not weight.requires_grad
+        if simple and not torch.compiler.is_compiling() and (compiled := kernel('normalized_weight', self.device)):
+            normalized: Tensor = compiled(row, col, weight, self.num_nodes, normalization == 'sym')
+            return normalized
+        weight = weight.double()  # in half precision, sums of many weights saturate
         scale = inverse_degree(self._degree(row, weight), normalization)[row]
         if normalization == 'sym':
             scale = scale * inverse_degree(self._degree(col, weight), normalization)[col]

@@ -24,7 +24,8 @@ _COUNTED = 2**17
 
 def sampled_rows(num_rows: int) -> NDArray[np.int64]:
     r"""Returns up to 64 evenly spaced rows, from which to estimate the number of entries of a product."""
-    return np.unique(np.linspace(0, num_rows - 1, 64).astype(np.int64))
+    number = min(num_rows, 64)
+    return np.arange(number) * (num_rows - 1) // max(number - 1, 1)
 
 
 def estimate_entries(counts: NDArray[Any], num_rows: int) -> int:

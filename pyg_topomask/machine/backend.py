@@ -43,6 +43,8 @@ _KERNELS = {
     'counts_within': 'hops',
     'labelled_pairs': 'hops',
     'pairs_within': 'hops',
+    'edges_fit': 'edges',
+    'normalized_weight': 'edges',
     'edge_hashes': 'hashes',
     'pattern_of_pairs': 'patterns',
     'patterns_of_visits': 'patterns',

@@ -7,9 +7,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.hashes import splitmix
 from pyg_topomask.machine.patterns import pattern_of_pairs
 from pyg_topomask.machine.threads import Array, arrays_of
-from pyg_topomask.machine.walk import splitmix
 
 
 @compiled

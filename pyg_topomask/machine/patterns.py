@@ -91,10 +91,18 @@ def patterns_of_visits(start: Tensor, visited: Tensor, length: Tensor, num_nodes
     rowptr, distinct, slot = (visited.new_empty(size) for size in (num_nodes + 1, visited.numel(), visited.numel() + 1))
     found = _separate(*arrays_of((start, visited, rowptr, distinct, slot)))
     features, loads = (rowptr, distinct[:found].clone()), (slot[: found + 1].clone(), length)
-    return [_with_transpose(*features, num_nodes), _with_transpose(*loads, kinds)]
+    return [with_transpose(*features, num_nodes), with_transpose(*loads, kinds)]
 
 
-def _with_transpose(rowptr: Tensor, col: Tensor, num_cols: int) -> tuple[Tensor, ...]:
+def pointers(node: Tensor, num_nodes: int) -> Tensor:
+    r"""Returns where the entries of each node begin, given the node of each of them, ascending, and where the last ones end."""
+    ptr = node.new_empty(num_nodes + 1)
+    _point(*arrays_of((node, ptr)))
+    return ptr
+
+
+def with_transpose(rowptr: Tensor, col: Tensor, num_cols: int) -> tuple[Tensor, ...]:
+    r"""Returns the tensors of a :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern` from its first two."""
     rowptr_t, col_t, perm_t = rowptr.new_empty(num_cols + 1), torch.empty_like(col), torch.empty_like(col)
     _transpose(*arrays_of((rowptr, col, rowptr_t, col_t, perm_t)))
     return rowptr, col, rowptr_t, col_t, perm_t
@@ -115,4 +123,4 @@ def pattern_of_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int, ind
     order, by_col, distinct = torch.empty(3, number, dtype=index)
     rowptr = torch.empty(num_rows + 1, dtype=index)
     found = _sort(*arrays_of((row, col, order, by_col, rowptr, distinct, slot)), num_cols)
-    return *_with_transpose(rowptr, distinct[:found].clone(), num_cols), slot
+    return *with_transpose(rowptr, distinct[:found].clone(), num_cols), slot

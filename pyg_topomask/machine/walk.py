@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.hashes import splitmix
 from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.utils.splitmix import APART
 
@@ -21,17 +22,8 @@ _ALONE, _SHARES = 2**20, 4
 # Up to this size, comparing all pairs is faster than sorting.
 _FEW = 256
 
-_SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
-_GOLDEN, _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_SHIFT11 = np.uint64(11)
 _ZERO, _ONE, _TWO, _THREE = (np.uint64(number) for number in range(4))
-
-
-@compiled
-def splitmix(x):  # type: ignore[no-untyped-def]
-    x += _GOLDEN
-    x = (x ^ (x >> _SHIFT30)) * _FIRST
-    x = (x ^ (x >> _SHIFT27)) * _SECOND
-    return x ^ (x >> _SHIFT31)
 
 
 @compiled
