@@ -52,9 +52,9 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
     if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
         raise ArgumentError('edge_index', described(edge_index), 'int32 and int64 tensors of shape [2, E]')
     fits = weight is None and (batch is None or (batch.shape == (num_nodes,) and batch.dtype in INTEGERS))
-    if fits and not torch.compiler.is_compiling() and (compiled := kernel('edges_fit', edge_index.device)):
-        if compiled(edge_index, num_nodes, batch):
-            return
+    compiled = kernel('edges_fit', edge_index.device) if fits and not torch.compiler.is_compiling() else None
+    if compiled and compiled(edge_index, num_nodes, batch):
+        return
     least, most = map(int, edge_index.aminmax()) if edge_index.numel() > 0 else (0, -1)
     if least < 0 or most >= num_nodes:
         accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'

@@ -107,8 +107,8 @@ class Graph:
         #: States that are resampled in every forward pass.
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
-        # The attributes read from the data, by name. None is a missing one.
-        self._read: dict[str, Any] = {}
+        #: The attributes read from the data, by name, and their versions. None is a missing one.
+        self.read: dict[str, tuple[Any, int | None]] = {}
 
     @classmethod
     def from_tensors(
@@ -142,7 +142,7 @@ class Graph:
             check_whole(0, num_graphs=data.num_graphs)
             if data.num_graphs > graph.num_graphs:  # the last graphs are empty
                 graph.segments = Segments(num_nodes, batch, data.num_graphs, edge_index.device)
-        graph._read = read
+        graph.read = {name: (value, _version(value)) for name, value in read.items()}
         return graph
 
     @classmethod
@@ -161,21 +161,24 @@ class Graph:
     @classmethod
     def shared(cls, batch: Data) -> Graph:
         r"""Returns the graph of a batch, shared by all layers that are called with this batch. It is a new graph if the edges,
-        or other attributes that the graph or a mask has read, were replaced, or if the number of nodes has changed.
+        or other attributes that the graph or a mask has read, were replaced or changed in place, or if the number of nodes
+        has changed.
         """
         key = id(batch)
         owner, graph = _SHARED.get(key, (None, None))
-        if graph is not None and owner is not None and owner() is batch and graph._is_of(batch):
+        if graph is not None and owner is not None and owner() is batch and graph.is_of(batch):
             graph.data = copy(batch)  # what no mask has read may be new
             return graph
         graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
         _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
         return graph
 
-    def _is_of(self, data: Data) -> bool:
+    def is_of(self, data: Data) -> bool:
         r"""Returns whether data still has what was read from it."""
-        same_nodes = self.num_nodes == (data.num_nodes or 0)
-        return same_nodes and all(_attribute(data, name) is value for name, value in self._read.items())
+        if self.num_nodes != (data.num_nodes or 0):
+            return False
+        read = self.read.items()
+        return all(_attribute(data, name) is value and _version(value) == version for name, (value, version) in read)
 
     @property
     def num_nodes(self) -> int:
@@ -267,8 +270,9 @@ class Graph:
 
     def get(self, name: str) -> Any:
         r"""Returns an attribute of the graph's data, or :obj:`None`."""
-        self._read[name] = None if self.data is None else _attribute(self.data, name)
-        return self._read[name]
+        value = None if self.data is None else _attribute(self.data, name)
+        self.read[name] = value, _version(value)
+        return value
 
     def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
         r"""Returns the row and the column of each edge in the adjacency matrix :math:`\mathbf{A}`, in int64, :obj:`[E]` each.
@@ -419,6 +423,11 @@ def _renumbers(mask: HasState) -> bool:
 
 def _attribute(data: Data, name: str) -> Any:
     return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
+
+
+def _version(value: Any) -> int | None:
+    r"""Returns how often a tensor was changed in place, if it counts that."""
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else None
 
 
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:

@@ -158,8 +158,8 @@ def rooted(edge_index: Tensor, num_nodes: int, root: Array | None) -> Array | No
 
 
 def contracted(parent: Array) -> tuple[Array, Array, Array]:
-    r"""Returns the contraction of a :class:`~pyg_topomask.graphs.forest.Forest`: the parent and the child of each node when it is
-    removed, and its round.
+    r"""Returns the contraction of a :class:`~pyg_topomask.graphs.forest.Forest`: the parent and the child of each node when
+    it is removed, and its round.
     """
     results, memory = np.empty((3, len(parent)), np.int64), np.empty((4, len(parent)), np.int64)
     _contract(parent, *results, *memory, np.empty(len(parent), np.int8))

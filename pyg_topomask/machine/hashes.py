@@ -9,7 +9,6 @@ from torch import Tensor
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import array_of
 
-
 _SHIFT30, _SHIFT27, _SHIFT31 = (np.uint64(bits) for bits in (30, 27, 31))
 _GOLDEN, _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 

@@ -123,8 +123,8 @@ def meet(
     query: Visits, key: Visits, num_nodes: int, kind: Array, every: bool, at_a_time: int
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor]:
     r"""Returns the tensors of two :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern`, of the pairs of start nodes whose
-    walks meet and of the kinds of meetings of each pair, and the loads of these meetings. With :obj:`every`, it returns no kinds,
-    and the loads of all kinds, :obj:`[pairs, kinds]`.
+    walks meet and of the kinds of meetings of each pair, and the loads of these meetings. With :obj:`every`, it returns no
+    kinds, and the loads of all kinds, :obj:`[pairs, kinds]`.
 
     Args:
         query (tuple of torch.Tensor): The visits of the queries' walks.

@@ -92,10 +92,10 @@ def spectral_bound(
     :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`. The Rayleigh quotient of :math:`\mathbf{v}` is at
     most the largest eigenvalue of a symmetric matrix.
     """
-    if type(nodes) is GlobalReductions and weight.dtype == torch.float64 and not torch.compiler.is_compiling():
-        if compiled := kernel('spectral_bound', weight.device):
-            bounds: tuple[Tensor, Tensor, Tensor] = compiled(nodes.pattern, weight, component, count, iterations)
-            return bounds
+    here = type(nodes) is GlobalReductions and weight.dtype == torch.float64
+    if here and (compiled := kernel('spectral_bound', weight.device)):
+        bounds: tuple[Tensor, Tensor, Tensor] = compiled(nodes.pattern, weight, component, count, iterations)
+        return bounds
     vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)
     for _ in range(iterations):
         product = nodes.product(weight, vector)

@@ -55,8 +55,8 @@ class PairLoads:
         meet: Callable[..., _Meetings] = _meet_compiled if compiled else _meet
         #: The loads, or those of all kinds of each pair, :obj:`[nnz, kinds]`.
         self.loads: Tensor
-        # Computed immediately, because torch.compile may use the entries instead of the blocks later. Of sums there are few, and
-        # most pairs have loads of most of them.
+        # Computed immediately, because torch.compile may use the entries instead of the blocks later. Of sums there are few,
+        # and most pairs have loads of most of them.
         self.pattern, self._loads, self.loads = meet(query, key, dtype, kind, kinds == 'sums')
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:

@@ -25,8 +25,8 @@ def power_entries(
 ) -> SparseEntries | None:
     r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`. They
     are listed once per graph when they are called for, and the coefficients of each head combine them. Their number is an
-    estimate, and unknown if the powers have many entries. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if
-    torch.compile traces the call and the powers are not listed yet.
+    estimate, and unknown if the powers have many entries. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are
+    learned, or if torch.compile traces the call and the powers are not listed yet.
 
     Args:
         graph (Graph): The graphs, which keep the list.
