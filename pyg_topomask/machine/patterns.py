@@ -64,16 +64,17 @@ def _sort(row, col, order, by_col, rowptr, distinct, slot, num_cols):  # type: i
 @compiled
 def _separate(start, visited, rowptr, distinct, slot):  # type: ignore[no-untyped-def]
     r"""Lists the distinct pairs of sorted visits, and where those of each pair begin. Returns the number of distinct pairs."""
-    number, node = 0, -1
+    number, node, slot[0] = 0, -1, 0
     for visit in range(len(start)):
-        if visit == 0 or start[visit] != start[visit - 1] or visited[visit] != visited[visit - 1]:
-            while node < start[visit]:
-                node += 1
-                rowptr[node] = number
-            distinct[number], slot[number] = visited[visit], visit
-            number += 1
+        new = visit == 0 or (start[visit] != start[visit - 1]) | (visited[visit] != visited[visit - 1])
+        while node < start[visit]:
+            node += 1
+            rowptr[node] = number
+        # Without a branch on what is new, which would be hard to predict.
+        number += new
+        distinct[number - 1] = visited[visit]
+        slot[number] = visit + 1
     rowptr[node + 1 :] = number
-    slot[number] = len(start)
     return number
 
 

@@ -68,13 +68,14 @@ def _list(rowptr, col, value, order, room):  # type: ignore[no-untyped-def]
                     listed += 1
         else:
             nodes.sort()
-        start, visited = _grown(start, used, entries), _grown(visited, used, entries)
-        length, load = _grown(length, used, entries), _grown(load, used, entries)
+        start, visited = _grown(start, used, entries + 1), _grown(visited, used, entries + 1)
+        length, load = _grown(length, used, entries + 1), _grown(load, used, entries + 1)
+        # Without a branch, which would be hard to predict: the next entry overwrites one that is missing.
         for node in nodes:
             for power in range(kinds):
-                if row_of[node * kinds + power] == row:
-                    start[used], visited[used], length[used], load[used] = row, node, power, sums[node * kinds + power]
-                    used += 1
+                place = node * kinds + power
+                start[used], visited[used], length[used], load[used] = row, node, power, sums[place]
+                used += row_of[place] == row
     return start[:used], visited[:used], length[:used], load[:used]
 
 
@@ -82,7 +83,7 @@ def power_loads(pattern: SparsePattern, value: Tensor, order: int) -> tuple[Tens
     r"""Returns the row, the column, the power and the value of each entry of the powers from 0 to :obj:`order` of a matrix with
     entries :obj:`value`, :obj:`[nnz]`, sorted by row, column and power. There are fewer than :math:`2^{31}` nodes.
     """
-    room = (pattern.nnz + pattern.num_rows) * (order + 1)
+    room = 2 * (pattern.nnz + pattern.num_rows) * (order + 1)
     columns = _list(*arrays_of((pattern.rowptr, pattern.col, value)), order, room)
     return tuple(map(torch.from_numpy, columns))
 
