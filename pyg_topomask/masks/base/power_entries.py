@@ -77,7 +77,8 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     """
     size = pattern.num_rows
     if compiled := kernel('power_loads', value.device):
-        return WalkFeatures(*compiled(pattern, value.double(), order), size, order)
+        start, visited, length, loads = compiled(pattern, value.double(), order)
+        return WalkFeatures(start, visited, length, loads, size, order)
     powers, step = [scipy.sparse.eye_array(size, format='csr')], pattern.to_scipy(value.double())
     for _ in range(order):
         powers.append(powers[-1] @ step)
