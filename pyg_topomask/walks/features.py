@@ -88,7 +88,8 @@ class WalkFeatures:
         r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
         with torch.inference_mode(False):  # kept, and possibly used in training later
             kinds = self.max_walk_length + 1
-            if self.visited.dtype == torch.int32 and uses_numba(self.load.device) and not is_exporting():
+            narrow = self.visited.dtype == torch.int32 and self.nnz < 2**31
+            if narrow and uses_numba(self.load.device) and not is_exporting():
                 features, loads = _patterns_compiled(self, kinds)
                 return SparsePattern(*features), SparsePattern(*loads)
             new = self._first
