@@ -32,7 +32,7 @@ LAYERS = 3
 def run(quick: bool, folder: Path) -> None:
     torch.set_num_threads(1)
     rows = [
-        _row(name, nodes, max(1, number // (8 if quick else 1)), 1 if quick else 20)
+        _row(name, nodes, max(1, number // (8 if quick else 1)), 1 if quick else 8)
         for nodes, number in (BATCHES | {30: 128}).items()
         for name in ATTENTIONS
     ]
