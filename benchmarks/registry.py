@@ -52,6 +52,7 @@ BENCHMARKS = {
     ),
     'toeplitz': Benchmark('toeplitz', 'Toeplitz masks compared with dense masks and bare Fourier transforms', ('toeplitz',)),
     'tree': Benchmark('tree', 'tree masks compared with a sparse product, and as trees grow', ('tree', 'tree_distance')),
+    'shuffled': Benchmark('shuffled', 'training steps on new batches over steps on prepared ones', ('shuffled',)),
     'distance_batches': Benchmark(
         'distance_batches', 'masks of distances and offsets on batches of small graphs', ('distance_batches',)
     ),

@@ -38,13 +38,19 @@ class Error(NamedTuple):
 
 ERRORS = [
     # Graphs
-    Error('graphs/graph.py', 'safe.reciprocal() if normalization', 'safe.rsqrt() if normalization', 'formula', 'graphs'),
+    Error(
+        'graphs/graph.py',
+        'safe.reciprocal() if normalization',
+        'safe.rsqrt() if normalization',
+        'formula',
+        'graphs machine/test_preparation.py',
+    ),
     Error(
         'graphs/graph.py',
         'index_add(0, end, weight.abs())',
         'index_add(0, end, weight)',
         'nodes and edges of special kinds',
-        'graphs',
+        'graphs machine/test_preparation.py',
     ),
     Error('graphs/graph.py', 'edge_index.flip(0), value', 'edge_index, value', 'direction or order', 'graphs'),
     Error(
@@ -52,7 +58,7 @@ ERRORS = [
         'edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))',
         'edges = splitmix(edges)',
         'what is kept or stored',
-        'graphs transforms/test_add_graph_random_features.py',
+        'graphs transforms/test_add_graph_random_features.py machine/test_preparation.py',
     ),
     Error(
         'graphs/graph.py',

@@ -44,6 +44,7 @@ LIBRARY = [
 CORE = [
     'errors',
     'utils',
+    'machine.backend',
     'graphs',
     'machine',
     'operators',
@@ -386,6 +387,8 @@ def place(module: str) -> str | None:
     names = module.split('.')
     if names[1:2] == ['apps']:
         return '.'.join(names[1:3]) if len(names) > 2 else None
+    if names[1:] == ['machine', 'backend']:  # the lookup of kernels, which imports none of them
+        return 'machine.backend'
     return names[1] if len(names) > 1 else None
 
 

@@ -15,11 +15,14 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments, by_width
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
 
 Indices = NDArray[np.int64]
 
+# Forests are on the host.
+_CPU = torch.device('cpu')
 # Pairs of nodes whose distances are computed at a time.
 _CELLS = 2**20
 # The largest number of nodes of a cycle in an error message.
@@ -54,6 +57,10 @@ class Forest:
             >>> Forest.from_edges(torch.tensor([[0, 1], [1, 2]]), num_nodes=4).parent
             array([0, 0, 1, 3])
         """
+        if compiled := kernel('rooted', edge_index.device):
+            parent = compiled(edge_index, num_nodes, root)
+            if parent is not None:
+                return cls(parent, *_contract(parent))
         matrix = _undirected(edge_index, num_nodes)
         num_trees, tree = scipy.sparse.csgraph.connected_components(matrix, directed=False)
         if matrix.nnz // 2 != num_nodes - num_trees:
@@ -82,6 +89,9 @@ class Forest:
     @cached_property
     def depth(self) -> Indices:
         r"""The hops between each node and the root of its tree."""
+        if compiled := kernel('depths', _CPU):
+            depth: Indices = compiled(self.parent)
+            return depth
         return self.distance((~self.root).astype(np.float64)).astype(np.int64)
 
     @cached_property
@@ -134,6 +144,9 @@ class Forest:
         r"""Returns the hops between all pairs of nodes of the same graph, by row, :obj:`[num_pairs]` in int16, -1 for nodes of
         different trees. Graphs have up to 32,767 nodes.
         """
+        if compiled := kernel('forest_hops', _CPU):
+            between: Tensor = compiled(self.parent, self.depth, segments.ptr_of_host, segments.num_pairs)
+            return between
         sizes, graph, position = (x.cpu().numpy() for x in (segments.sizes, segments.index, segments.position))
         width, hops = sizes[graph], np.empty(segments.num_pairs, dtype=np.int16)
         for _, graphs in by_width(segments.sizes.cpu().clamp(min=1)):  # padding at most doubles the graphs of a part
@@ -363,6 +376,9 @@ def _cycle(matrix: Any, tree: Indices) -> str:
 
 def _contract(parent: Indices) -> tuple[Indices, Indices, Indices]:
     r"""Removes leaves and nodes with one child until only roots are left, and returns :obj:`up`, :obj:`down`, :obj:`round`."""
+    if compiled := kernel('contracted', _CPU):
+        contraction: tuple[Indices, Indices, Indices] = compiled(parent)
+        return contraction
     num_nodes = len(parent)
     node = np.arange(num_nodes)
     up, down, taken, child = parent.copy(), node.copy(), np.zeros(num_nodes, dtype=np.int64), node.copy()

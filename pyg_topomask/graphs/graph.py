@@ -21,6 +21,7 @@ from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
 from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
 from pyg_topomask.utils.splitmix import splitmix
@@ -111,8 +112,8 @@ class Graph:
         #: States that are resampled in every forward pass.
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
-        # The attributes read from the data, by name. None is a missing one.
-        self._read: dict[str, Any] = {}
+        #: The attributes read from the data, by name, and their versions. None is a missing one.
+        self.read: dict[str, tuple[Any, int | None]] = {}
 
     @classmethod
     def from_tensors(
@@ -152,7 +153,7 @@ class Graph:
             check_whole(0, num_graphs=data.num_graphs)
             if data.num_graphs > graph.num_graphs:  # the last graphs are empty
                 graph.segments = Segments(num_nodes, batch, data.num_graphs, edge_index.device)
-        graph._read = read
+        graph.read = {name: (value, _version(value)) for name, value in read.items()}
         return graph
 
     @classmethod
@@ -171,21 +172,24 @@ class Graph:
     @classmethod
     def shared(cls, batch: Data) -> Graph:
         r"""Returns the graph of a batch, shared by all layers that are called with this batch. It is a new graph if the edges,
-        or other attributes that the graph or a mask has read, were replaced, or if the number of nodes has changed.
+        or other attributes that the graph or a mask has read, were replaced or changed in place, or if the number of nodes
+        has changed.
         """
         key = id(batch)
         owner, graph = _SHARED.get(key, (None, None))
-        if graph is not None and owner is not None and owner() is batch and graph._is_of(batch):
+        if graph is not None and owner is not None and owner() is batch and graph.is_of(batch):
             graph.data = copy(batch)  # what no mask has read may be new
             return graph
         graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
         _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
         return graph
 
-    def _is_of(self, data: Data) -> bool:
+    def is_of(self, data: Data) -> bool:
         r"""Returns whether data still has what was read from it."""
-        same_nodes = self.num_nodes == (data.num_nodes or 0)
-        return same_nodes and all(_attribute(data, name) is value for name, value in self._read.items())
+        if self.num_nodes != (data.num_nodes or 0):
+            return False
+        read = self.read.items()
+        return all(_attribute(data, name) is value and _version(value) == version for name, (value, version) in read)
 
     @property
     def num_nodes(self) -> int:
@@ -250,15 +254,18 @@ class Graph:
         return bool(there != back)
 
     def _hashed(self, weight: Tensor | None) -> Tensor:
+        weight = None if weight is None else weight.detach().float()
+        if not torch.compiler.is_compiling() and (compiled := kernel('edge_hashes', self.device)):
+            hashes: Tensor = compiled(self.edge_index, weight, self.segments.index, self.segments.ptr)
+            return hashes
         source, target = self.edge_index.long()
         graph = self.segments.index.index_select(0, source)
         first = self.segments.ptr.index_select(0, graph)
         edges = (source - first).bitwise_left_shift_(32).bitwise_xor_(target - first)
         if weight is not None:
-            weight = weight.detach().float()
             edges = torch.where(weight == 1, edges, splitmix(edges) ^ weight.view(torch.int32))
-        hashes = edges.new_zeros(self.num_graphs).index_add_(0, graph, splitmix(edges))
-        return torch.stack([self.segments.sizes, self._counts(graph), hashes], dim=1)
+        sums = edges.new_zeros(self.num_graphs).index_add_(0, graph, splitmix(edges))
+        return torch.stack([self.segments.sizes, self._counts(graph), sums], dim=1)
 
     @property
     def edge_counts(self) -> Tensor:
@@ -290,8 +297,9 @@ class Graph:
 
     def get(self, name: str) -> Any:
         r"""Returns an attribute of the graph's data, or :obj:`None`."""
-        self._read[name] = None if self.data is None else _attribute(self.data, name)
-        return self._read[name]
+        value = None if self.data is None else _attribute(self.data, name)
+        self.read[name] = value, _version(value)
+        return value
 
     def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
         r"""Returns the row and the column of each edge in the adjacency matrix :math:`\mathbf{A}`, in int64, :obj:`[E]` each.
@@ -311,8 +319,12 @@ class Graph:
         check_normalization(normalization)
         if normalization is None:
             return self.weight.to(self.weight_dtype)
-        # In half precision, sums of many weights saturate.
-        weight, (row, col) = self.weight.double(), self.row_and_col(flow)
+        weight, (row, col) = self.weight, self.row_and_col(flow)
+        simple = weight.dtype in (torch.float32, torch.float64) and not weight.requires_grad
+        if simple and not torch.compiler.is_compiling() and (compiled := kernel('normalized_weight', self.device)):
+            normalized: Tensor = compiled(row, col, weight, self.num_nodes, normalization == 'sym')
+            return normalized
+        weight = weight.double()  # in half precision, sums of many weights saturate
         scale = inverse_degree(self._degree(row, weight), normalization)[row]
         if normalization == 'sym':
             scale = scale * inverse_degree(self._degree(col, weight), normalization)[col]
@@ -448,6 +460,11 @@ def _renumbers(mask: HasState) -> bool:
 
 def _attribute(data: Data, name: str) -> Any:
     return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
+
+
+def _version(value: Any) -> int | None:
+    r"""Returns how often a tensor was changed in place, if it counts that."""
+    return value._version if isinstance(value, Tensor) and not value.is_inference() else None
 
 
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:

@@ -13,23 +13,27 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import is_exporting, outside_transforms
 
 __all__ = ['SparsePattern']
 
+# Pairs that are counted in place of sorted: what counts them stays in the cache of a core.
+_COUNTED = 2**17
+
 
 def sampled_rows(num_rows: int) -> NDArray[np.int64]:
     r"""Returns up to 64 evenly spaced rows, from which to estimate the number of entries of a product."""
-    return np.unique(np.linspace(0, num_rows - 1, 64).astype(np.int64))
+    number = min(num_rows, 64)
+    return np.arange(number) * (num_rows - 1) // max(number - 1, 1)
 
 
-def estimate_entries(sample: scipy.sparse.csr_array, num_rows: int) -> int:
-    r"""Estimates the number of entries of a matrix from its rows :func:`sampled_rows`. The fullest of them may be a hub, and
-    stands for itself alone.
+def estimate_entries(counts: NDArray[Any], num_rows: int) -> int:
+    r"""Estimates the number of entries of a matrix from those of its rows :func:`sampled_rows`. The fullest of them may be a
+    hub, and stands for itself alone.
     """
-    counts: list[int] = np.diff(sample.indptr).tolist()
-    most = max(counts)
-    return most + round((sum(counts) - most) * (num_rows - 1) / max(len(counts) - 1, 1))
+    most = int(counts.max())
+    return most + round((int(counts.sum()) - most) * (num_rows - 1) / max(len(counts) - 1, 1))
 
 
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
@@ -81,7 +85,7 @@ class SparsePattern:
     @classmethod
     @outside_transforms
     def _from_checked(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
-        index = torch.int64 if is_exporting() or max(row.numel(), num_rows, num_cols) >= 2**31 else torch.int32
+        index = _index_dtype(row.numel(), num_rows, num_cols)
         row, col = row.to(index), col.to(index)
         rowptr = _pointers(row, num_rows)
         if col.device.type == 'cpu' and not torch.compiler.is_compiling():  # SciPy counts in place of sorting
@@ -97,6 +101,10 @@ class SparsePattern:
     def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
         r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
         _check_pairs(row, col, num_rows, num_cols)
+        few = not torch.compiler.is_compiling() and max(row.numel(), num_rows, num_cols) <= _COUNTED
+        if few and (compiled := kernel('pattern_of_pairs', col.device)):
+            *tensors, slot = compiled(row, col, num_rows, num_cols, _index_dtype(row.numel(), num_rows, num_cols))
+            return cls(*tensors), slot
         size = max(num_cols, 1)
         key, slot = torch.unique(row.long() * size + col, return_inverse=True)
         row = torch.div(key, size, rounding_mode='floor')
@@ -163,6 +171,10 @@ class SparsePattern:
         perm = torch.empty_like(self.perm_t)
         perm[self.perm_t.long()] = torch.arange(self.nnz, device=perm.device, dtype=perm.dtype)
         return SparsePattern(self.rowptr_t, self.col_t, self.rowptr, self.col, perm)
+
+
+def _index_dtype(*sizes: int) -> torch.dtype:
+    return torch.int64 if is_exporting() or max(sizes) >= 2**31 else torch.int32
 
 
 def _check_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> None:

@@ -36,9 +36,20 @@ _KERNELS = {
     'meet': 'pairs',
     'squares': 'pairs',
     'blocks_of_sums': 'pairs',
+    'contracted': 'forest',
+    'depths': 'forest',
+    'forest_hops': 'forest',
+    'rooted': 'forest',
+    'counts_within': 'hops',
     'labelled_pairs': 'hops',
     'pairs_within': 'hops',
+    'edges_fit': 'edges',
+    'normalized_weight': 'edges',
     'edge_hashes': 'hashes',
+    'pattern_of_pairs': 'patterns',
+    'patterns_of_visits': 'patterns',
+    'power_loads': 'powers',
+    'spectral_bound': 'powers',
 }
 
 

@@ -8,7 +8,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.threads import array_of, arrays_of, in_chunks
+from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
 from pyg_topomask.machine.vectors import lowest_bit
 
 # Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
@@ -51,6 +51,16 @@ def _count(first, last, rowptr, col, max_hops, counts):  # type: ignore[no-untyp
 
 
 @compiled
+def _count_some(starts, rowptr, col, max_hops, counts):  # type: ignore[no-untyped-def]
+    bits, hops, reached = _scratch(len(rowptr) - 1)
+    for place in range(len(starts)):
+        number = _search(starts[place], rowptr, col, max_hops, bits, hops, reached)
+        for node in reached[:number]:
+            bits[node >> 6] = 0
+        counts[place] = number
+
+
+@compiled
 def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: ignore[no-untyped-def]
     bits, hops, reached = _scratch(len(rowptr) - 1)
     for start in range(first, last):
@@ -79,9 +89,9 @@ def _list_labelled(label, ptr, start, visited, length):  # type: ignore[no-untyp
     for graph in range(len(ptr) - 1):
         for node in range(ptr[graph], ptr[graph + 1]):
             for other in range(ptr[graph], ptr[graph + 1]):
-                if label[pair] != 0:
-                    start[place], visited[place], length[place] = node, other, label[pair] - 1
-                    place += 1
+                # Without a branch, which would be hard to predict: the next pair overwrites one with label 0.
+                start[place], visited[place], length[place] = node, other, label[pair] - 1
+                place += label[pair] != 0
                 pair += 1
 
 
@@ -93,9 +103,17 @@ def labelled_pairs(label: Tensor, ptr: Tensor, number: int) -> tuple[Tensor, Ten
         ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
         number (int): How many labels are not 0.
     """
-    start, visited, length = torch.empty(3, number, dtype=torch.int32)
-    _list_labelled(*arrays_of((label, ptr, start, visited, length)))
+    columns = torch.empty(3, number + 1, dtype=torch.int32)
+    _list_labelled(*arrays_of((label, ptr, *columns)))
+    start, visited, length = columns[:, :number]
     return start, visited, length
+
+
+def counts_within(pattern: SparsePattern, starts: Array, max_hops: int) -> Array:
+    r"""Returns the number of nodes within :obj:`max_hops` edges of some nodes."""
+    counts = np.empty(len(starts), np.int64)
+    _count_some(starts, *arrays_of((pattern.rowptr, pattern.col)), max_hops, counts)
+    return counts
 
 
 def pairs_within(pattern: SparsePattern, max_hops: int, most: int) -> tuple[int, tuple[Tensor, Tensor, Tensor] | None]:

@@ -11,6 +11,7 @@ from torch.nn.functional import pad
 
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.patterns import pointers, with_transpose
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
 from pyg_topomask.machine.vectors import lowest_bit
 
@@ -118,10 +119,12 @@ def _add_squares(start, visited, length, load, width, out):  # type: ignore[no-u
 Visits = tuple[Tensor, Tensor, Tensor, Tensor]
 
 
-def meet(query: Visits, key: Visits, num_nodes: int, kind: Array, every: bool, at_a_time: int) -> tuple[Tensor, ...]:
-    r"""Returns the pairs of start nodes whose walks meet, in ascending order: rows, columns, and the number of kinds of
-    meetings per pair, followed by the kinds and their loads, pair by pair. With
-    :obj:`every`, it returns rows, columns and the loads of all kinds.
+def meet(
+    query: Visits, key: Visits, num_nodes: int, kind: Array, every: bool, at_a_time: int
+) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor]:
+    r"""Returns the tensors of two :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern`, of the pairs of start nodes whose
+    walks meet and of the kinds of meetings of each pair, and the loads of these meetings. With :obj:`every`, it returns no
+    kinds, and the loads of all kinds, :obj:`[pairs, kinds]`.
 
     Args:
         query (tuple of torch.Tensor): The visits of the queries' walks.
@@ -139,7 +142,14 @@ def meet(query: Visits, key: Visits, num_nodes: int, kind: Array, every: bool, a
     chunk = meetings[1:] // at_a_time
     bounds = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), num_nodes]
     parts = [_meet_in_rows(*rows, meetings, rowptr, of_queries, first, of_keys, kind, every) for rows in pairwise(bounds)]
-    return tuple(torch.from_numpy(np.concatenate(column)) for column in zip(*parts, strict=True))
+    columns = (part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True))
+    row, col, *counted, load = map(torch.from_numpy, columns)
+    pattern = with_transpose(pointers(row, num_nodes), col, num_nodes)
+    if every:
+        return pattern, (), load.view(len(row), -1 if len(row) > 0 else int(kind.max()) + 1)
+    count, combination = counted
+    ends = count.cumsum(0, dtype=torch.int32 if len(load) < 2**31 else torch.int64)
+    return pattern, with_transpose(pad(ends, (1, 0)), combination, int(kind.max()) + 1), load
 
 
 def _meet_in_rows(

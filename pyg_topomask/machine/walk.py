@@ -12,6 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.hashes import splitmix
 from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.utils.splitmix import APART
 
@@ -21,22 +22,13 @@ _ALONE, _SHARES = 2**20, 4
 # Up to this size, comparing all pairs is faster than sorting.
 _FEW = 256
 
-_SHIFT30, _SHIFT27, _SHIFT31, _SHIFT11 = (np.uint64(bits) for bits in (30, 27, 31, 11))
-_GOLDEN, _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+_SHIFT11 = np.uint64(11)
 _ZERO, _ONE, _TWO, _THREE = (np.uint64(number) for number in range(4))
 
 
 @compiled
-def _splitmix(x):  # type: ignore[no-untyped-def]
-    x += _GOLDEN
-    x = (x ^ (x >> _SHIFT30)) * _FIRST
-    x = (x ^ (x >> _SHIFT27)) * _SECOND
-    return x ^ (x >> _SHIFT31)
-
-
-@compiled
 def _number(key, stream):  # type: ignore[no-untyped-def]
-    return np.float64(np.int64(_splitmix(key + np.uint64(stream)) >> _SHIFT11)) * 2.0**-53
+    return np.float64(np.int64(splitmix(key + np.uint64(stream)) >> _SHIFT11)) * 2.0**-53
 
 
 @compiled
@@ -67,7 +59,7 @@ def _hops(key, survival, second):  # type: ignore[no-untyped-def]
 
 @compiled
 def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
-    pair, made = _splitmix(np.uint64(counter - (counter & 1)) + offset), 0
+    pair, made = splitmix(np.uint64(counter - (counter & 1)) + offset), 0
     while made < len(halting):
         u = _number(pair, -(made + 1)) + 0.5 * (counter & 1)
         if u - np.floor(u) < halting[made]:
@@ -84,7 +76,7 @@ def _count(begin, end, num_walks, local_id, survival, halting, coupled, offset):
             counter = local_id[node] * num_walks + walk
             if halting is None:
                 second = counter & coupled
-                total += _hops(_splitmix(np.uint64(counter - second) + offset), survival, second)
+                total += _hops(splitmix(np.uint64(counter - second) + offset), survival, second)
             else:
                 total += _antithetic_hops(counter, offset, halting)
     return total
@@ -200,10 +192,10 @@ def _walk(  # type: ignore[no-untyped-def]
         size, most = 1, 0
         for walker in range(num_walks):
             counter = local_id[place_of_start] * num_walks + walker
-            key[walker] = _splitmix(np.uint64(counter) + offset)
+            key[walker] = splitmix(np.uint64(counter) + offset)
             if halting is None:
                 second = counter & coupled
-                hops[walker] = _hops(_splitmix(np.uint64(counter - second) + offset), survival, second)
+                hops[walker] = _hops(splitmix(np.uint64(counter - second) + offset), survival, second)
             else:
                 hops[walker] = _antithetic_hops(counter, offset, halting)
             most = max(most, hops[walker])

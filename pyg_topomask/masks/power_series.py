@@ -143,7 +143,7 @@ class PowerSeriesMask(LogarithmicMask):
         cost = (alpha.size(1) - 1) * (state.pattern.nnz + graph.num_nodes) + graph.num_nodes
         context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads, 'cost': cost}
         product = Polynomial(alpha, weight.unsqueeze(0), state.pattern, 'powers', **context)
-        entries = power_entries(graph, self.settings(), state.pattern, state.weight, alpha, cost)
+        entries = power_entries(graph, self.settings(), state.pattern, state.weight, alpha)
         return Alternatives(product, entries, self._blocks(graph, state, alpha, product), **context)
 
     def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: MaskOperator) -> PreparedBlocks | None:

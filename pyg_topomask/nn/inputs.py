@@ -19,7 +19,7 @@ from torch_geometric.utils import is_sparse
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.shared import shared_graph
+from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import MAX_SIZE, assert_on_device, check_size, is_whole
 from pyg_topomask.utils.suggestions import instance_of
@@ -209,11 +209,11 @@ def as_graph(
     graph: Graph | Data | None = None,
 ) -> Graph:
     r"""Returns the graph of a layer's forward pass. If :obj:`graph` is given, checks that it fits the node features, and that
-    each other argument agrees with it or is :obj:`None`. Else, layers that receive the same tensors share a graph.
+    each other argument agrees with it or is :obj:`None`. Layers that receive the same data or the same tensors share a graph.
     """
     if graph is None:
         return shared_graph(edge_index, x.size(0), edge_weight, batch)
-    graph = Graph.of(graph)
+    graph = graph if isinstance(graph, Graph) else graph_of_data(graph)
     accepted = 'graph=Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)'
     if batch is not None and batch is not graph.batch and not _equal(batch, graph.segments.index):
         given = f'another assignment of nodes to graphs than that of graph, which has {graph.num_graphs} graphs'

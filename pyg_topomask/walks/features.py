@@ -87,11 +87,16 @@ class WalkFeatures:
     def _slots(self) -> tuple[SparsePattern, SparsePattern]:
         r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
         with torch.inference_mode(False):  # kept, and possibly used in training later
+            kinds = self.max_walk_length + 1
+            narrow = self.visited.dtype == torch.int32 and self.nnz < 2**31
+            if narrow and uses_numba(self.load.device) and not is_exporting():
+                features, loads = _patterns_compiled(self, kinds)
+                return SparsePattern(*features), SparsePattern(*loads)
             new = self._first
             slot = new.cumsum(0) - 1
             first = new.nonzero().squeeze(1)
             features = SparsePattern.from_sorted(self.start[first], self.visited[first], self.num_nodes, self.num_nodes)
-            return features, SparsePattern.from_sorted(slot, self.length, first.numel(), self.max_walk_length + 1)
+            return features, SparsePattern.from_sorted(slot, self.length, first.numel(), kinds)
 
     @property
     def pattern(self) -> SparsePattern:
@@ -142,6 +147,13 @@ class WalkFeatures:
 def _squares_compiled(walks: WalkFeatures) -> Tensor:
     squares: Tensor = kernel('squares', walks.load.device)(walks.visits(), walks.num_nodes, walks.max_walk_length)
     return squares
+
+
+@torch.compiler.disable  # torch.compile would read the kernels as Python
+def _patterns_compiled(walks: WalkFeatures, kinds: int) -> list[tuple[Tensor, ...]]:
+    compiled = kernel('patterns_of_visits', walks.load.device)
+    patterns: list[tuple[Tensor, ...]] = compiled(walks.start, walks.visited, walks.length, walks.num_nodes, kinds)
+    return patterns
 
 
 def combine_loads(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:

@@ -23,6 +23,10 @@ _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
 _MEETINGS_COMPILED, _KINDS = 2**22, 63
 
 
+# The pattern of the pairs that meet, that of the loads (pair, kind), or None for loads of all kinds, and the loads.
+_Meetings = tuple[SparsePattern, SparsePattern | None, Tensor]
+
+
 class PairLoads:
     r"""The entries of :math:`\hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}` as a linear function of the modulations:
 
@@ -48,14 +52,12 @@ class PairLoads:
         self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
         self._hops = self._hops.to(query.load.device)
         compiled = self._hops.numel() <= _KINDS and uses_numba(query.load.device)
-        # Of sums there are few, and most pairs have loads of most of them.
-        meet: Callable[..., tuple[Tensor, ...]] = _meet_compiled if compiled else _meet
-        row, col, slot, of_load, load = meet(query, key, dtype, kind, kinds == 'sums')
-        # Computed immediately, because torch.compile may use the entries instead of the blocks later.
-        self.pattern = SparsePattern.from_sorted(row, col, query.num_nodes, query.num_nodes)
+        meet: Callable[..., _Meetings] = _meet_compiled if compiled else _meet
         #: The loads, or those of all kinds of each pair, :obj:`[nnz, kinds]`.
-        self.loads: Tensor = load
-        self._loads = None if load.dim() == 2 else SparsePattern.from_sorted(slot, of_load, row.numel(), self._hops.numel())
+        self.loads: Tensor
+        # Computed immediately, because torch.compile may use the entries instead of the blocks later. Of sums there are few,
+        # and most pairs have loads of most of them.
+        self.pattern, self._loads, self.loads = meet(query, key, dtype, kind, kinds == 'sums')
 
     def values(self, query_modulation: Tensor, key_modulation: Tensor) -> Tensor:
         r"""Returns :math:`\hat{M}` at :attr:`pattern`, :obj:`[H, nnz]`, for modulations :obj:`[H, L + 1]`."""
@@ -92,12 +94,8 @@ def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
     return hops * (key_hops + 1) + other
 
 
-def _meet(
-    query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
-) -> tuple[Tensor, ...]:
-    r"""Returns the sorted rows and columns of pairs whose walks meet, and the pair, kind and load of each kind of meeting. With
-    :obj:`every`, the loads are those of all kinds, :obj:`[nnz, kinds]`.
-    """
+def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool) -> _Meetings:
+    r"""Returns the loads of all meetings. With :obj:`every`, they are those of all kinds, :obj:`[nnz, kinds]`."""
     num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
     kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
     # Every visit of a query's walk meets every visit of a key's walk to the same node.
@@ -128,24 +126,19 @@ def _meet(
     pair, combination = _divide(torch.cat(codes), size)
     pair, slot = torch.unique_consecutive(pair, return_inverse=True)
     load = torch.cat(loads)
+    pattern = SparsePattern.from_sorted(*_divide(pair, num_nodes), num_nodes, num_nodes)
     if every:
-        load = load.new_zeros(pair.numel(), size).index_put((slot, combination), load)
-    return *_divide(pair, num_nodes), slot, combination, load
+        return pattern, None, load.new_zeros(pair.numel(), size).index_put((slot, combination), load)
+    return pattern, SparsePattern.from_sorted(slot, combination, pair.numel(), size), load
 
 
 @torch.compiler.disable
 def _meet_compiled(
     query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
-) -> tuple[Tensor, ...]:
-    compiled = kernel('meet', query.load.device)
-    row, col, *counted, load = compiled(
-        query.visits(dtype), key.visits(dtype), query.num_nodes, kind, every, _MEETINGS_COMPILED
-    )
-    if every:
-        return row, col, row, col, load.view(row.numel(), int(kind.max()) + 1)
-    count, combination = counted
-    slot = torch.arange(row.numel(), dtype=torch.int32).repeat_interleave(count, output_size=load.numel())
-    return row, col, slot, combination, load
+) -> _Meetings:
+    compiled, visits = kernel('meet', query.load.device), (query.visits(dtype), key.visits(dtype))
+    pattern, loads, load = compiled(*visits, query.num_nodes, kind, every, _MEETINGS_COMPILED)
+    return SparsePattern(*pattern), None if every else SparsePattern(*loads), load
 
 
 def _chunks(start: Tensor, meetings: Tensor) -> list[slice]:
@@ -174,4 +167,5 @@ def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     size = query.num_nodes
     if size == 0 or query.load.device.type != 'cpu' or is_exporting():
         return count_pairs(query, key)
-    return estimate_entries(query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T, size)
+    sample = query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T
+    return estimate_entries(np.diff(sample.indptr), size)

@@ -136,8 +136,10 @@ def _load(graph: Graph, ensemble: str, settings: WalkSettings, transform: str) -
     if not torch.equal(stored, used):
         visits = used_rows(stored, used)
         index, length, load = index[:, visits], length[visits], load[visits]
+    dtype = torch.int32 if graph.num_nodes < 2**31 else torch.int64
+    (start, visited), length = index.to(dtype), length.to(dtype)
     shortest, most = (int(hops) for hops in longest.aminmax()) if len(longest) > 0 else (0, 0)
-    return WalkFeatures(index[0], index[1], length, load, graph.num_nodes, most).truncate(shortest)
+    return WalkFeatures(start, visited, length, load, graph.num_nodes, most).truncate(shortest)
 
 
 def _code(settings: WalkSettings) -> list[int]:

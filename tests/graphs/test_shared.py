@@ -9,12 +9,15 @@ import pytest
 import torch
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
+from torch_geometric.data import Data
 
 from pyg_topomask import Graph
 from pyg_topomask.graphs import shared
-from pyg_topomask.graphs.shared import shared_graph
+from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask
 from pyg_topomask.nn import GRFAttention, HopAttention, KMIPAttention, MaskedLinearAttention
+from pyg_topomask.operators import MaskOperator
+from pyg_topomask.operators.low_rank import low_rank_operator
 
 NODES = 12
 
@@ -22,8 +25,10 @@ NODES = 12
 @pytest.fixture(autouse=True)
 def no_earlier_graphs() -> Iterator[None]:
     shared._GRAPHS.clear()
+    shared._OF_DATA.clear()
     yield
     shared._GRAPHS.clear()
+    shared._OF_DATA.clear()
 
 
 def edges(seed: int = 0) -> Tensor:
@@ -154,3 +159,63 @@ def test_threads_get_what_one_gets() -> None:
         results = list(pool.map(lambda tensor: layer(x, tensor), [*tensors, *tensors]))
     for actual, wanted in zip(results, [*expected, *expected], strict=True):
         torch.testing.assert_close(actual, wanted)
+
+
+def test_layers_that_receive_the_same_data_prepare_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    prepared = []
+    prepare = GRFMask.prepare
+    monkeypatch.setattr(GRFMask, 'prepare', lambda *given: prepared.append(1) or prepare(*given))
+    layers, x, data = (
+        [GRFAttention(8, heads=2) for _ in range(2)],
+        torch.randn(NODES, 8),
+        Data(edge_index=edges(), num_nodes=NODES),
+    )
+    for _ in range(5):
+        layers[1](layers[0](x, graph=data), graph=data).sum().backward()
+    assert len(prepared) == 1
+    kept = ref(data)
+    del data
+    gc.collect()
+    assert kept() is None
+    assert not shared._OF_DATA
+
+
+@pytest.mark.parametrize('changed', ['edge_index', 'edge_weight', 'batch', 't'])
+@pytest.mark.parametrize('in_place', [True, False])
+def test_changes_of_data_are_seen(changed: str, in_place: bool) -> None:
+    class OfAttribute(PackingMask):
+        def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Tensor:
+            return graph.attribute('t').clone()
+
+        def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
+            return low_rank_operator(graph, state.view(-1, 1, 1), torch.ones(NODES, 1, 1))
+
+    batch = torch.zeros(NODES, dtype=torch.long)
+    data = Data(
+        edge_index=edges() // 2, edge_weight=torch.rand(30), batch=batch, t=torch.arange(1.0, NODES + 1), num_nodes=NODES
+    )
+    layer, x = MaskedLinearAttention(8, heads=2, mask=AdjacencyMask(2) + PackingMask(2) + OfAttribute(2)), torch.randn(NODES, 8)
+    before = layer(x, graph=data)
+    if in_place:
+        data[changed][-1:] += 1
+    else:
+        data[changed] = torch.cat([data[changed][:-1], data[changed][-1:] + 1])
+    after = layer(x, graph=data)
+    torch.testing.assert_close(after, layer(x, graph=Graph.from_data(data)), rtol=0, atol=0)
+    assert not torch.equal(before, after)
+
+
+def test_learned_weights_of_data_receive_gradients_in_each_step() -> None:
+    weight = torch.rand(30, requires_grad=True)
+    data, layer = Data(edge_index=edges(), edge_weight=weight, num_nodes=NODES), MaskedLinearAttention(8, 2, AdjacencyMask(2))
+    for _ in range(2):
+        weight.grad = None
+        layer(torch.randn(NODES, 8), graph=data).square().sum().backward()
+        assert weight.grad.any()
+
+
+def test_the_graphs_of_few_data_are_kept() -> None:
+    graphs = [Data(edge_index=edges(), num_nodes=NODES) for _ in range(shared.MAX_GRAPHS + 1)]
+    first = [graph_of_data(data) for data in graphs]
+    assert graph_of_data(graphs[-1]) is first[-1]
+    assert graph_of_data(graphs[0]) is not first[0]

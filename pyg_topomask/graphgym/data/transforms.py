@@ -50,6 +50,15 @@ WALKING: dict[str, dict[str, Any]] = {
 WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
 # The number of nodes of the graphs that are transformed at a time.
 _CHUNK = 2**14
+# Transforms that read the edges and the number of nodes alone, and what data sets have beside these and the node features.
+_OF_EDGES = (
+    topomask_transforms.AddForest,
+    topomask_transforms.AddGraphRandomFeatures,
+    topomask_transforms.AddGridShape,
+    topomask_transforms.AddRandomWalkKernel,
+    topomask_transforms.PrepareMasks,
+)
+_UNREAD = ('edge_attr', 'pos', 'y', 'z', 'smiles')
 #: Masks that are not bound to check that they fit the data.
 WALKING_OR_COMPOSED = (GRFMask, RWGNKMask, ComposedMask)
 
@@ -174,13 +183,26 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
 
     def transformed() -> Any:
         _check_mask(dataset, steps_of(transform))
-        return dataset.collate(list(_each_transformed(dataset, transform)))
+        unread = take(dataset, _unread(dataset, transform))
+        try:
+            data, slices = dataset.collate(list(_each_transformed(dataset, transform)))
+        finally:
+            _put_back(dataset, unread)
+        for key, (value, ends) in unread.items():
+            data[key], slices[key] = value, ends
+        return data, slices
 
     data, slices = cached(cache_file(dataset, transform), transformed)
     dataset._indices = None
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
     _put_back(dataset, taken)
+
+
+def _unread(dataset: InMemoryDataset, transform: BaseTransform) -> tuple[str, ...]:
+    r"""Returns the attributes that transforms do not need, so that graphs are not divided and collated with them."""
+    plain = type(dataset._data) is Data and dataset._indices is None and dataset.slices is not None and 'x' in dataset._data
+    return _UNREAD if plain and all(type(step) in _OF_EDGES for step in steps_of(transform)) else ()
 
 
 def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> None:

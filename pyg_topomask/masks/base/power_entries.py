@@ -12,22 +12,21 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.entries import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.walks.features import WalkFeatures
 
-# Entries that cost as much as one multiplication of a product with the series, with 16 features and channels.
-_WORTH = 8
 # The largest number of entries of all powers to list by default, about a gigabyte.
 _MOST = 2**24
 
 
 def power_entries(
-    graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor, cost: int
+    graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor
 ) -> SparseEntries | None:
-    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`. If an
-    estimate says that the powers have few entries, they are listed once per graph, and the coefficients of each head combine
-    them. Otherwise, they are listed on demand. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if
-    torch.compile traces the call and the powers are not listed yet.
+    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`. They
+    are listed once per graph when they are called for, and the coefficients of each head combine them. Their number is an
+    estimate, and unknown if the powers have many entries. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are
+    learned, or if torch.compile traces the call and the powers are not listed yet.
 
     Args:
         graph (Graph): The graphs, which keep the list.
@@ -35,7 +34,6 @@ def power_entries(
         pattern (SparsePattern): The positions of the entries of :math:`\mathbf{W}`.
         value (torch.Tensor): The entries, :obj:`[nnz]`.
         coefficients (torch.Tensor): :math:`\alpha`.
-        cost (int): Multiplications of a product with the series.
     """
     order = coefficients.size(1) - 1
     key = ('powers', settings, order)
@@ -45,8 +43,6 @@ def power_entries(
     count = graph.cached(('count', *key), partial(count_within, pattern, order))
     # If most pairs have an entry, combining the powers is faster than listing the entries.
     fits = count * (order + 1) <= _MOST and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
-    if fits and count <= _WORTH * cost:
-        count = powers().pattern.nnz
 
     def make() -> Entries:
         listed = powers()
@@ -63,12 +59,15 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     size = pattern.num_rows
     if size == 0:
         return 0
+    rows = sampled_rows(size)
+    if compiled := kernel('counts_within', pattern.col.device):
+        return estimate_entries(compiled(pattern, rows, order), size)
     step = pattern.to_scipy()
-    reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[sampled_rows(size)]
+    reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[rows]
     for _ in range(order):
         power = power @ step
         reached = reached + power
-    return estimate_entries(reached, size)
+    return estimate_entries(np.diff(reached.indptr), size)
 
 
 @torch.compiler.disable  # torch.compile would read SciPy as Python
@@ -77,6 +76,9 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     walks estimate these loads.
     """
     size = pattern.num_rows
+    if compiled := kernel('power_loads', value.device):
+        start, visited, length, loads = compiled(pattern, value.double(), order)
+        return WalkFeatures(start, visited, length, loads, size, order)
     powers, step = [scipy.sparse.eye_array(size, format='csr')], pattern.to_scipy(value.double())
     for _ in range(order):
         powers.append(powers[-1] @ step)

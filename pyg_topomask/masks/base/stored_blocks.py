@@ -7,9 +7,7 @@ import zlib
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 from torch.nn.functional import pad
 from torch_geometric.data import Data
@@ -17,7 +15,6 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.stored_rows import rows_to_store, used_rows
-from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import is_exporting
 
 #: The version of the stored form, which is part of the names.
@@ -53,7 +50,7 @@ class StoredBlocks:
         terms = torch.empty(0, graph.segments.num_pairs) if terms is None else terms
         used = (len(terms) * graph.segments.sizes.square()).tolist()
         attributes = []
-        for numbers, hashes in zip(terms.t().flatten().split(used), self._hashes(graph).tolist(), strict=True):
+        for numbers, hashes in zip(terms.t().flatten().split(used), graph.structure.tolist(), strict=True):
             kept = numbers if numbers.numel() * self.dtype.itemsize <= max_bytes else numbers[:0]
             stored = rows_to_store(len(kept), *hashes[:2])
             padded = pad(kept.to(self.dtype), (0, stored - len(kept)))
@@ -79,7 +76,7 @@ class StoredBlocks:
         # In NumPy, whose calls take less time than those of torch.
         table, pairs = sizes.cpu().numpy(), graph.segments.num_pairs
         stored, used = table[:, 3], table[:, 4]
-        hashes = self._hashes(graph)
+        hashes = graph.structure.cpu().numpy()
         if len(table) != len(hashes) or (table[:, :3] != hashes).any() or len(numbers) != stored.sum():
             self._warn('of other graphs, or of other edges')
             return None
@@ -92,10 +89,3 @@ class StoredBlocks:
     def _warn(self, which: str) -> None:
         remedy = 'run PrepareMasks again, with the masks of the model, after the transforms that change the graph'
         warn(f'data: got stored {self.prefix} pairs {which}. They are computed anew in every batch: {remedy}')
-
-    def _hashes(self, graph: Graph) -> NDArray[np.int64]:
-        r"""Returns :attr:`Graph.structure`, :obj:`[num_graphs, 3]`."""
-        if compiled := kernel('edge_hashes', graph.device):
-            hashes: NDArray[np.int64] = compiled(graph.edge_index, graph.segments.index, graph.segments.ptr)
-            return hashes
-        return graph.structure.cpu().numpy()

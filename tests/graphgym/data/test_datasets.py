@@ -2,15 +2,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable
+from copy import copy
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from graphs import ring
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
-from torch_geometric.transforms import NormalizeFeatures
+from torch_geometric.transforms import BaseTransform, Compose, NormalizeFeatures
 from yacs.config import CfgNode
 
 from pyg_topomask.apps.datasets import DigitsGrid
@@ -18,6 +20,7 @@ from pyg_topomask.graphgym.data import pyg_datasets
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.loaders import EpochSampler, create_loaders
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
+from pyg_topomask.transforms import AddGraphRandomFeatures
 
 
 class Graphs(InMemoryDataset):
@@ -49,6 +52,23 @@ def test_transform_of_a_subset(configure: Callable[..., None]) -> None:
     dataset = Graphs(5)[[1, 3]]
     apply_in_memory(dataset, double)
     assert [int(data.twice[0, 0]) for data in dataset] == [4, 8]
+
+
+@pytest.mark.parametrize('transform', [AddGraphRandomFeatures(), Compose([double, AddGraphRandomFeatures()])])
+def test_attributes_that_transforms_do_not_read_are_kept(configure: Callable[..., None], transform: BaseTransform) -> None:
+    configure()
+    graphs = [
+        Data(x=torch.randn(n, 2), edge_index=ring(n), edge_attr=torch.randn(2 * n, 3), y=torch.tensor([n]), grf_key_index=n)
+        for n in (3, 5, 4)
+    ]
+    dataset = Graphs(1)
+    dataset.data, dataset.slices = dataset.collate([copy(data) for data in graphs])
+    apply_in_memory(dataset, transform)
+    for actual, data in zip(dataset, graphs, strict=True):
+        expected = transform(data)
+        keys = set(expected.keys())
+        assert set(actual.keys()) == keys
+        assert all(torch.equal(actual[key], expected[key]) for key in keys)
 
 
 def test_dataset_on_disk_is_refused() -> None:

@@ -69,6 +69,11 @@ def test_powers_are_listed_once_for_masks_of_the_same_powers(monkeypatch: pytest
         assert len(calls) == number
 
 
+def test_powers_are_not_listed_to_count_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(power_entries, '_listed', lambda *_: pytest.fail('listed'))
+    assert PowerSeriesMask(order=2)(Graph.from_tensors(ring(20), 20)).entries.max_nnz == 5 * 20
+
+
 def test_powers_of_many_entries_are_listed_only_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     generator = torch.Generator().manual_seed(0)
     edges = torch.randint(600, (2, 1800), generator=generator)
@@ -121,7 +126,7 @@ def test_powers_that_are_not_listed_are_not_offered_while_tracing(monkeypatch: p
 def test_a_graph_without_nodes_has_no_entries() -> None:
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), 0)
     state = graph.state(PowerSeriesMask(order=2))
-    entries = power_entries.power_entries(graph, 'empty', state.pattern, state.weight, torch.ones(1, 3), 1)
+    entries = power_entries.power_entries(graph, 'empty', state.pattern, state.weight, torch.ones(1, 3))
     assert entries().pattern.nnz == 0
 
 

@@ -1,0 +1,131 @@
+r"""The entries of the powers of a sparse matrix, as machine code: row by row, in tables of all nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.threads import arrays_of
+from pyg_topomask.machine.vectors import lowest_bit
+
+# Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
+_APART = 512
+
+
+@compiled
+def _grown(array, used, more):  # type: ignore[no-untyped-def]
+    r"""Returns an array with room for more numbers than are used."""
+    if used + more <= len(array):
+        return array
+    longer = np.empty(2 * (used + more), array.dtype)
+    longer[:used] = array[:used]
+    return longer
+
+
+@compiled
+def _list(rowptr, col, value, order, room):  # type: ignore[no-untyped-def]
+    size, kinds = len(rowptr) - 1, order + 1
+    start, visited, length, load = (
+        np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, np.int32), np.empty(room, value.dtype)
+    )  # fmt: skip
+    # For each node and power, the entry of the row, and the last row that has one there.
+    sums, row_of, last = np.empty(size * kinds, value.dtype), np.full(size * kinds, -1, np.int32), np.full(size, -1, np.int32)
+    before, now, reached = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
+    bits = np.zeros((size >> 6) + 1, np.int64)
+    used = 0
+    for row in range(size):
+        before[0], reached[0], last[row] = row, row, row
+        sums[row * kinds], row_of[row * kinds] = 1, row
+        number, found, entries, low, high = 1, 1, 1, row, row
+        for power in range(1, kinds):
+            following = 0
+            for node in before[:number]:
+                factor = sums[node * kinds + power - 1]
+                for entry in range(rowptr[node], rowptr[node + 1]):
+                    other = col[entry]
+                    place = other * kinds + power
+                    if row_of[place] != row:
+                        row_of[place], sums[place], now[following] = row, 0, other
+                        following += 1
+                        if last[other] != row:
+                            last[other], reached[found] = row, other
+                            found, low, high = found + 1, min(low, other), max(high, other)
+                    sums[place] += factor * value[entry]
+            before, now, number = now, before, following
+            entries += following
+        nodes = reached[:found]
+        if high - low < _APART * found:
+            for node in nodes:
+                bits[node >> 6] |= np.int64(1) << np.int64(node & 63)
+            listed = 0
+            for word in range(low >> 6, (high >> 6) + 1):
+                while bits[word] != 0:
+                    nodes[listed] = (word << 6) + lowest_bit(bits[word])
+                    bits[word] &= bits[word] - 1
+                    listed += 1
+        else:
+            nodes.sort()
+        start, visited = _grown(start, used, entries + 1), _grown(visited, used, entries + 1)
+        length, load = _grown(length, used, entries + 1), _grown(load, used, entries + 1)
+        # Without a branch, which would be hard to predict: the next entry overwrites one that is missing.
+        for node in nodes:
+            for power in range(kinds):
+                place = node * kinds + power
+                start[used], visited[used], length[used], load[used] = row, node, power, sums[place]
+                used += row_of[place] == row
+    return start[:used], visited[:used], length[:used], load[:used]
+
+
+def power_loads(pattern: SparsePattern, value: Tensor, order: int) -> tuple[Tensor, ...]:
+    r"""Returns the row, the column, the power and the value of each entry of the powers from 0 to :obj:`order` of a matrix with
+    entries :obj:`value`, :obj:`[nnz]`, sorted by row, column and power. There are fewer than :math:`2^{31}` nodes.
+    """
+    room = 2 * (pattern.nnz + pattern.num_rows) * (order + 1)
+    columns = _list(*arrays_of((pattern.rowptr, pattern.col, value)), order, room)
+    return tuple(map(torch.from_numpy, columns))
+
+
+@compiled
+def _bound(rowptr, col, weight, component, iterations, vector, product, bound, condition, excess):  # type: ignore[no-untyped-def]
+    bound[:], vector[:] = np.inf, 1
+    largest = np.empty_like(bound)
+    for step in range(iterations + 1):
+        for row in range(len(vector)):
+            total = 0.0
+            for entry in range(rowptr[row], rowptr[row + 1]):
+                total += weight[entry] * vector[col[entry]]
+            product[row] = total
+        if step == iterations:
+            break
+        largest[:] = 0
+        for row in range(len(vector)):
+            largest[component[row]] = max(largest[component[row]], product[row] / vector[row])
+        bound[:] = np.minimum(bound, largest)
+        for row in range(len(vector)):
+            scale = bound[component[row]]
+            # Half of the old vector: bipartite components converge, and no entry vanishes.
+            vector[row] = 0.5 * (vector[row] + product[row] / (scale if scale != 0 else 1.0))
+    squares, least = np.zeros_like(bound), np.full_like(bound, np.inf)
+    condition[:], excess[:] = 0, 0
+    for row in range(len(vector)):
+        each = component[row]
+        squares[each] += vector[row] ** 2
+        excess[each] += vector[row] * product[row]
+        least[each], condition[each] = min(least[each], vector[row]), max(condition[each], vector[row])
+    for each in range(len(bound)):
+        condition[each] /= least[each]
+        excess[each] = max(bound[each] - excess[each] / squares[each], 0.0)
+
+
+def spectral_bound(
+    pattern: SparsePattern, weight: Tensor, component: Tensor, count: int, iterations: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns :func:`pyg_topomask.operators.spectral_bound.spectral_bound` of a matrix in float64."""
+    vector, product = weight.new_empty(2, pattern.num_rows)
+    results = weight.new_empty(3, count)
+    _bound(*arrays_of((pattern.rowptr, pattern.col, weight, component)), iterations, *arrays_of((vector, product, *results)))
+    bound, condition, excess = results
+    return bound, condition, excess
