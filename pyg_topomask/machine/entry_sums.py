@@ -18,15 +18,18 @@ from pyg_topomask.machine.vectors import Writer, index
 
 @intrinsic
 def _weigh(
-    typing: Any, q: Any, k: Any, mask: Any, weight: Any, denominator: Any, magnitude: Any, col: Any, i: Any, start: Any,
-    stop: Any, heads: Any, features: Any, stride: Any,
+    typing: Any, q: Any, k: Any, v: Any, mask: Any, weight: Any, denominator: Any, magnitude: Any, col: Any, i: Any, start: Any,
+    stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any,
 ) -> Any:  # fmt: skip
-    r"""Writes the weights of the entries of a row, :obj:`[stop - start, heads]`, their sums, and those of their magnitudes."""
-    signature = types.void(q, k, mask, weight, denominator, magnitude, col, *(types.int64,) * 6)
+    r"""Writes the weights of the entries of a row, :obj:`[stop - start, heads]`, their sums, and those of their magnitudes.
+    The rows of :obj:`v` are read next.
+    """
+    signature = types.void(q, k, v, mask, weight, denominator, magnitude, col, *(types.int64,) * 8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder, signature.args, arguments)
-        q, k, mask, weight, denominator, magnitude, col, i, start, stop, heads, features, stride = write.arguments
+        q, k, v, mask, weight, denominator, magnitude, col, i, start, stop, final, *rest = write.arguments
+        heads, features, channels, stride = rest
         pitch = write.times(heads, features)
         query = write.at(q, write.times(i, pitch))
 
@@ -34,6 +37,10 @@ def _weigh(
             offset, factors = write.times(head, features), write.at(mask, write.times(head, stride))
             total, size = write.variables(2, number)
             with write.for_range(start, stop) as (entry, _):
+                later = write.times(write.column(col, write.ahead(entry, final)), heads)
+                for tensor, width in ((k, features), (v, channels)):
+                    for row in write.rows(write.at(tensor, write.times(builder.add(later, head), width)), width, number):
+                        write.prefetch(row)
                 key = write.at(k, write.times(write.column(col, entry), pitch), offset)
                 queries, keys = (write.rows(x, features, number) for x in (write.at(query, offset), key))
                 score = write.dots(queries, keys, features)
@@ -51,46 +58,57 @@ def _weigh(
     return signature, generate
 
 
-@intrinsic
-def _differentiate(
-    typing: Any, q: Any, k: Any, upstream: Any, v: Any, shift: Any, mask: Any, grad_mask: Any, pairs: Any, col: Any, i: Any,
-    base: Any, start: Any, stop: Any, heads: Any, features: Any, channels: Any, stride: Any, learned: Any,
-) -> Any:  # fmt: skip
-    r"""Writes the weights of the entries of a row and the gradients of their scores, :obj:`[nnz, 2, heads]` from entry
-    :obj:`base`, and adds to those of the mask.
-    """
-    signature = types.void(q, k, upstream, v, shift, mask, grad_mask, pairs, col, *(types.int64,) * 8, types.boolean)
+def _differentiator(placed: bool) -> Any:
+    @intrinsic
+    def differentiate(
+        typing: Any, x: Any, others: Any, y: Any, other_ys: Any, shift: Any, mask: Any, grad_mask: Any, pairs: Any, col: Any,
+        place: Any, i: Any, start: Any, stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any,
+        learned: Any,
+    ) -> Any:  # fmt: skip
+        sizes = (*(types.int64,) * 8, types.boolean)
+        signature = types.void(x, others, y, other_ys, shift, mask, grad_mask, pairs, col, place, *sizes)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        q, k, upstream, v, shift, mask, grad_mask, pairs, col, i, base, start, stop, heads, *rest = write.arguments
-        features, channels, stride, learned = rest
-        widths = [(features, q, k), (channels, upstream, v)]
+        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            write = Writer(context, builder, signature.args, arguments)
+            x, others, y, other_ys, shift, mask, grad_mask, pairs, col, place, i, start, stop, final, *rest = write.arguments
+            heads, features, channels, stride, learned = rest
 
-        def differentiate(head: Any, number: int) -> None:
-            shifts = write.load(write.at(shift, write.times(i, heads), head), number)
-            with write.for_range(start, stop) as (entry, _):
-                column, products = write.column(col, entry), []
-                for width, left, right in widths:
-                    pitch, offset = write.times(heads, width), write.times(head, width)
-                    x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
-                    products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
-                score, change = products[0], write.add(products[1], shifts)
-                place = builder.add(write.times(head, stride), entry)
-                factor = write.strided(write.at(mask, place), stride, number)
-                target = write.at(pairs, write.times(builder.sub(entry, base), write.times(heads, index(2))), head)
-                write.store(write.multiply(score, factor), target)
-                write.store(write.multiply(change, factor), write.at(target, heads))
-                with builder.if_then(learned):
-                    product = write.multiply(score, change)
-                    for lane in range(number):  # one after the other: heads may share a number
-                        address = write.at(grad_mask, place, write.times(stride, index(lane)))
-                        builder.store(write.add(builder.load(address), write.lane(product, lane)), address)
+            def of_heads(head: Any, number: int) -> None:
+                def rows(tensor: Any, node: Any, width: Any) -> list[Any]:
+                    first = write.at(tensor, write.times(node, write.times(heads, width)), write.times(head, width))
+                    return write.rows(first, width, number)
 
-        write.for_groups(heads, differentiate)
-        return context.get_dummy_value()
+                widths = [(features, others, rows(x, i, features)), (channels, other_ys, rows(y, i, channels))]
+                with write.for_range(start, stop) as (entry, _):
+                    column, later = (write.column(col, each) for each in (entry, write.ahead(entry, final)))
+                    for width, tensor, _ in widths:
+                        for pointer in rows(tensor, later, width):
+                            write.prefetch(pointer)
+                    score, product = (write.dots(own, rows(tensor, column, width), width) for width, tensor, own in widths)
+                    shifts = write.at(shift, write.times(column if placed else i, heads), head)
+                    change = write.add(product, write.load(shifts, number))
+                    at = builder.add(write.times(head, stride), write.column(place, entry) if placed else entry)
+                    factor = write.strided(write.at(mask, at), stride, number)
+                    target = write.at(pairs, write.times(builder.sub(entry, start), write.times(heads, index(2))), head)
+                    write.store(write.multiply(score, factor), target)
+                    write.store(write.multiply(change, factor), write.at(target, heads))
+                    with builder.if_then(learned):
+                        product = write.multiply(score, change)
+                        for lane in range(number):  # one after the other: heads may share a number
+                            address = write.at(grad_mask, at, write.times(stride, index(lane)))
+                            builder.store(write.add(builder.load(address), write.lane(product, lane)), address)
 
-    return signature, generate
+            write.for_groups(heads, of_heads)
+            return context.get_dummy_value()
+
+        return signature, generate
+
+    return differentiate
+
+
+# Both write the weights of the entries of a row and the gradients of their scores, :obj:`[stop - start, 2, heads]`, and may add
+# to the gradients of the mask. The first goes along a row, the second along a column, whose entries have given places.
+_differentiate_row, _differentiate_column = _differentiator(False), _differentiator(True)
 
 
 def _gatherer(placed: bool) -> Any:
@@ -160,7 +178,7 @@ def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, he
     weight, total, size = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), np.empty(heads, q.dtype)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(q, k, mask, weight, total, size, col, i, start, stop, heads, features, stride)
+        _weigh(q, k, v, mask, weight, total, size, col, i, start, stop, len(col) - 1, heads, features, channels, stride)
         _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads)
         for head in range(heads):
             # As inverse_weight.
@@ -171,29 +189,42 @@ def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, he
                 out[place] *= scale
 
 
-# The weights of the entries, and the gradients of their scores, lie side by side: the columns find both at one place.
 @compiled
 def backward_rows(  # type: ignore[no-untyped-def]
-    first, last, base, q, k, v, mask, rowptr, col, upstream, shift, pairs, grad_q, grad_mask, heads, features, channels, stride
+    first, last, most, q, k, v, mask, rowptr, col, upstream, shift, grad_q, grad_mask, heads, features, channels, stride
 ):
-    learned = grad_mask.size > 0
+    learned, pairs = grad_mask.size > 0, np.empty(2 * most * heads, q.dtype)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _differentiate(
-            q, k, upstream, v, shift, mask, grad_mask, pairs, col,
-            i, base, start, stop, heads, features, channels, stride, learned,
+        _differentiate_row(
+            q, k, upstream, v, shift, mask, grad_mask, pairs, col, col,
+            i, start, stop, len(col) - 1, heads, features, channels, stride, learned,
         )  # fmt: skip
-        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * (start - base) + 1) * heads, 2 * heads)
+        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, heads, 2 * heads)
 
 
 @compiled
 def backward_columns(  # type: ignore[no-untyped-def]
-    first, last, base, q, rowptr, col, place, upstream, pairs, grad_k, grad_v, heads, features, channels
+    first, last, most, q, k, v, mask, rowptr, col, place, upstream, shift, grad_k, grad_v, heads, features, channels, stride
 ):
+    pairs = np.empty(2 * most * heads, q.dtype)
     for j in range(first, last):
         start, stop = np.int64(rowptr[j]), np.int64(rowptr[j + 1])
-        _gather_placed(pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, -2 * base * heads, 2 * heads)
-        _gather_placed(pairs, q, grad_k, col, place, j, start, stop, heads, features, (1 - 2 * base) * heads, 2 * heads)
+        _differentiate_column(
+            k, q, v, upstream, shift, mask, mask, pairs, col, place,
+            j, start, stop, len(col) - 1, heads, features, channels, stride, False,
+        )  # fmt: skip
+        _gather(pairs, upstream, grad_v, col, col, j, start, stop, heads, channels, 0, 2 * heads)
+        _gather(pairs, q, grad_k, col, col, j, start, stop, heads, features, heads, 2 * heads)
+
+
+# The weights of the entries, and the gradients of their scores, lie side by side: the columns find both at one place.
+@compiled
+def softmax_backward_columns(first, last, q, rowptr, col, place, upstream, pairs, grad_k, grad_v, heads, features, channels):  # type: ignore[no-untyped-def]
+    for j in range(first, last):
+        start, stop = np.int64(rowptr[j]), np.int64(rowptr[j + 1])
+        _gather_placed(pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, 0, 2 * heads)
+        _gather_placed(pairs, q, grad_k, col, place, j, start, stop, heads, features, heads, 2 * heads)
 
 
 @compiled
@@ -201,7 +232,7 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
     weight, spare, nnz = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), len(col)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(q, k, ones, weight, spare, spare, col, i, start, stop, heads, features, 0)
+        _weigh(q, k, v, ones, weight, spare, spare, col, i, start, stop, nnz - 1, heads, features, channels, 0)
         for head in range(heads):
             highest, total = q.dtype.type(-np.inf), q.dtype.type(0)
             for entry in range(start, stop):
@@ -230,7 +261,7 @@ def softmax_backward_rows(  # type: ignore[no-untyped-def]
     change, spare, nnz = np.empty(most * heads, k.dtype), np.empty(heads, k.dtype), len(col)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(upstream, v, ones, change, spare, spare, col, i, start, stop, heads, channels, 0)
+        _weigh(upstream, v, k, ones, change, spare, spare, col, i, start, stop, nnz - 1, heads, channels, features, 0)
         for head in range(heads):
             total = k.dtype.type(0)
             for entry in range(start, stop):
