@@ -80,10 +80,14 @@ def _differentiator(placed: bool) -> Any:
 
                 widths = [(features, others, rows(x, i, features)), (channels, other_ys, rows(y, i, channels))]
                 with write.for_range(start, stop) as (entry, _):
-                    column, later = (write.column(col, each) for each in (entry, write.ahead(entry, final)))
-                    for width, tensor, _ in widths:
-                        for pointer in rows(tensor, later, width):
-                            write.prefetch(pointer)
+                    ahead = write.ahead(entry, final)
+                    column, later = write.column(col, entry), write.column(col, ahead)
+                    soon = [pointer for width, tensor, _ in widths for pointer in rows(tensor, later, width)]
+                    if placed:
+                        at = builder.add(write.times(head, stride), write.column(place, ahead))
+                        soon += write.rows(write.at(mask, at), stride, number)
+                    for pointer in soon:
+                        write.prefetch(pointer)
                     score, product = (write.dots(own, rows(tensor, column, width), width) for width, tensor, own in widths)
                     shifts = write.at(shift, write.times(column if placed else i, heads), head)
                     change = write.add(product, write.load(shifts, number))

@@ -17,8 +17,8 @@ from pyg_topomask.walks.features import WalkFeatures
 
 # Entries that cost as much as one multiplication of a product with the series, with 16 features and channels.
 _WORTH = 8
-# The largest number of entries of all powers to list by default, about a gigabyte.
-_MOST = 2**24
+# The largest number of entries of all powers to list by default, about two gigabytes while they are listed.
+_MOST = 2**25
 
 
 def power_entries(
