@@ -58,74 +58,62 @@ def _weigh(
     return signature, generate
 
 
-def _differentiator(placed: bool) -> Any:
-    @intrinsic
-    def differentiate(
-        typing: Any, x: Any, others: Any, y: Any, other_ys: Any, shift: Any, mask: Any, grad_mask: Any, pairs: Any, col: Any,
-        place: Any, i: Any, start: Any, stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any,
-        learned: Any,
-    ) -> Any:  # fmt: skip
-        sizes = (*(types.int64,) * 8, types.boolean)
-        signature = types.void(x, others, y, other_ys, shift, mask, grad_mask, pairs, col, place, *sizes)
+@intrinsic
+def _differentiate(
+    typing: Any, q: Any, k: Any, upstream: Any, v: Any, shift: Any, mask: Any, grad_mask: Any, pairs: Any, col: Any, i: Any,
+    base: Any, start: Any, stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any, learned: Any,
+) -> Any:  # fmt: skip
+    r"""Writes the weights of the entries of a row and the gradients of their scores, :obj:`[nnz, 2, heads]` from entry
+    :obj:`base`, and adds to those of the mask.
+    """
+    signature = types.void(q, k, upstream, v, shift, mask, grad_mask, pairs, col, *(types.int64,) * 9, types.boolean)
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder, signature.args, arguments)
-            x, others, y, other_ys, shift, mask, grad_mask, pairs, col, place, i, start, stop, final, *rest = write.arguments
-            heads, features, channels, stride, learned = rest
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, signature.args, arguments)
+        q, k, upstream, v, shift, mask, grad_mask, pairs, col, i, base, start, stop, final, heads, *rest = write.arguments
+        features, channels, stride, learned = rest
+        widths = [(features, q, k), (channels, upstream, v)]
 
-            def of_heads(head: Any, number: int) -> None:
-                def rows(tensor: Any, node: Any, width: Any) -> list[Any]:
-                    first = write.at(tensor, write.times(node, write.times(heads, width)), write.times(head, width))
-                    return write.rows(first, width, number)
+        def differentiate(head: Any, number: int) -> None:
+            shifts = write.load(write.at(shift, write.times(i, heads), head), number)
+            with write.for_range(start, stop) as (entry, _):
+                column, products = write.column(col, entry), []
+                later = write.column(col, write.ahead(entry, final))
+                for width, left, right in widths:
+                    pitch, offset = write.times(heads, width), write.times(head, width)
+                    for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
+                        write.prefetch(row)
+                    x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
+                    products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
+                score, change = products[0], write.add(products[1], shifts)
+                place = builder.add(write.times(head, stride), entry)
+                factor = write.strided(write.at(mask, place), stride, number)
+                target = write.at(pairs, write.times(builder.sub(entry, base), write.times(heads, index(2))), head)
+                write.store(write.multiply(score, factor), target)
+                write.store(write.multiply(change, factor), write.at(target, heads))
+                with builder.if_then(learned):
+                    product = write.multiply(score, change)
+                    for lane in range(number):  # one after the other: heads may share a number
+                        address = write.at(grad_mask, place, write.times(stride, index(lane)))
+                        builder.store(write.add(builder.load(address), write.lane(product, lane)), address)
 
-                widths = [(features, others, rows(x, i, features)), (channels, other_ys, rows(y, i, channels))]
-                with write.for_range(start, stop) as (entry, _):
-                    ahead = write.ahead(entry, final)
-                    column, later = write.column(col, entry), write.column(col, ahead)
-                    soon = [pointer for width, tensor, _ in widths for pointer in rows(tensor, later, width)]
-                    if placed:
-                        at = builder.add(write.times(head, stride), write.column(place, ahead))
-                        soon += write.rows(write.at(mask, at), stride, number)
-                    for pointer in soon:
-                        write.prefetch(pointer)
-                    score, product = (write.dots(own, rows(tensor, column, width), width) for width, tensor, own in widths)
-                    shifts = write.at(shift, write.times(column if placed else i, heads), head)
-                    change = write.add(product, write.load(shifts, number))
-                    at = builder.add(write.times(head, stride), write.column(place, entry) if placed else entry)
-                    factor = write.strided(write.at(mask, at), stride, number)
-                    target = write.at(pairs, write.times(builder.sub(entry, start), write.times(heads, index(2))), head)
-                    write.store(write.multiply(score, factor), target)
-                    write.store(write.multiply(change, factor), write.at(target, heads))
-                    with builder.if_then(learned):
-                        product = write.multiply(score, change)
-                        for lane in range(number):  # one after the other: heads may share a number
-                            address = write.at(grad_mask, at, write.times(stride, index(lane)))
-                            builder.store(write.add(builder.load(address), write.lane(product, lane)), address)
+        write.for_groups(heads, differentiate)
+        return context.get_dummy_value()
 
-            write.for_groups(heads, of_heads)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return differentiate
-
-
-# Both write the weights of the entries of a row and the gradients of their scores, :obj:`[stop - start, 2, heads]`, and may add
-# to the gradients of the mask. The first goes along a row, the second along a column, whose entries have given places.
-_differentiate_row, _differentiate_column = _differentiator(False), _differentiator(True)
+    return signature, generate
 
 
 def _gatherer(placed: bool) -> Any:
     @intrinsic
     def gather(
         typing: Any, weight: Any, x: Any, out: Any, col: Any, place: Any, i: Any, start: Any, stop: Any, heads: Any,
-        channels: Any, first: Any, stride: Any,
+        channels: Any, first: Any, stride: Any, final: Any,
     ) -> Any:  # fmt: skip
-        signature = types.void(weight, x, out, col, place, *(types.int64,) * 7)
+        signature = types.void(weight, x, out, col, place, *(types.int64,) * 8)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             write = Writer(context, builder, signature.args, arguments)
-            weight, x, out, col, place, i, start, stop, heads, channels, first, stride = write.arguments
+            weight, x, out, col, place, i, start, stop, heads, channels, first, stride, final = write.arguments
             pitch = write.times(heads, channels)
 
             def gather(head: Any, number: int) -> None:
@@ -135,6 +123,12 @@ def _gatherer(placed: bool) -> Any:
                 def total(channel: Any, mask: Any) -> None:
                     totals = write.variables(number, write.lanes)
                     with write.for_range(start, stop) as (entry, _):
+                        if placed:  # those of rows have been read before
+                            ahead = write.ahead(entry, final)
+                            write.prefetch(write.at(weight, write.times(write.column(place, ahead), stride), first, head))
+                            later = write.at(x, write.times(write.column(col, ahead), pitch), offset, channel)
+                            for each in write.rows(later, channels, number):
+                                write.prefetch(each)
                         at = write.column(place, entry) if placed else builder.sub(entry, start)
                         weights = write.at(weight, write.times(at, stride), first, head)
                         row = write.at(x, write.times(write.column(col, entry), pitch), offset, channel)
@@ -183,7 +177,7 @@ def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, he
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
         _weigh(q, k, v, mask, weight, total, size, col, i, start, stop, len(col) - 1, heads, features, channels, stride)
-        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads)
+        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads, 0)
         for head in range(heads):
             # As inverse_weight.
             empty = abs(total[head]) <= max(rounding * size[head], least)
@@ -193,42 +187,33 @@ def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, he
                 out[place] *= scale
 
 
+# The weights of the entries, and the gradients of their scores, lie side by side: the columns find both at one place.
 @compiled
 def backward_rows(  # type: ignore[no-untyped-def]
-    first, last, most, q, k, v, mask, rowptr, col, upstream, shift, grad_q, grad_mask, heads, features, channels, stride
+    first, last, base, q, k, v, mask, rowptr, col, upstream, shift, pairs, grad_q, grad_mask, heads, features, channels, stride
 ):
-    learned, pairs = grad_mask.size > 0, np.empty(2 * most * heads, q.dtype)
+    learned = grad_mask.size > 0
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _differentiate_row(
-            q, k, upstream, v, shift, mask, grad_mask, pairs, col, col,
-            i, start, stop, len(col) - 1, heads, features, channels, stride, learned,
+        _differentiate(
+            q, k, upstream, v, shift, mask, grad_mask, pairs, col,
+            i, base, start, stop, len(col) - 1, heads, features, channels, stride, learned,
         )  # fmt: skip
-        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, heads, 2 * heads)
+        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * (start - base) + 1) * heads, 2 * heads, 0)
 
 
 @compiled
 def backward_columns(  # type: ignore[no-untyped-def]
-    first, last, most, q, k, v, mask, rowptr, col, place, upstream, shift, grad_k, grad_v, heads, features, channels, stride
+    first, last, base, q, rowptr, col, place, upstream, pairs, grad_k, grad_v, heads, features, channels
 ):
-    pairs = np.empty(2 * most * heads, q.dtype)
     for j in range(first, last):
         start, stop = np.int64(rowptr[j]), np.int64(rowptr[j + 1])
-        _differentiate_column(
-            k, q, v, upstream, shift, mask, mask, pairs, col, place,
-            j, start, stop, len(col) - 1, heads, features, channels, stride, False,
-        )  # fmt: skip
-        _gather(pairs, upstream, grad_v, col, col, j, start, stop, heads, channels, 0, 2 * heads)
-        _gather(pairs, q, grad_k, col, col, j, start, stop, heads, features, heads, 2 * heads)
-
-
-# The weights of the entries, and the gradients of their scores, lie side by side: the columns find both at one place.
-@compiled
-def softmax_backward_columns(first, last, q, rowptr, col, place, upstream, pairs, grad_k, grad_v, heads, features, channels):  # type: ignore[no-untyped-def]
-    for j in range(first, last):
-        start, stop = np.int64(rowptr[j]), np.int64(rowptr[j + 1])
-        _gather_placed(pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, 0, 2 * heads)
-        _gather_placed(pairs, q, grad_k, col, place, j, start, stop, heads, features, heads, 2 * heads)
+        _gather_placed(
+            pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, -2 * base * heads, 2 * heads, len(col) - 1
+        )
+        _gather_placed(
+            pairs, q, grad_k, col, place, j, start, stop, heads, features, (1 - 2 * base) * heads, 2 * heads, len(col) - 1
+        )
 
 
 @compiled
@@ -255,7 +240,7 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
                 place, target = (entry - start) * heads + head, head * nnz + entry
                 alpha[target] = weight[place] * scale
                 weight[place] = alpha[target] * (keep[target] if keep.size > 0 else q.dtype.type(1))
-        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads)
+        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads, 0)
 
 
 @compiled
@@ -278,4 +263,4 @@ def softmax_backward_rows(  # type: ignore[no-untyped-def]
             for entry in range(start, stop):
                 place, target = (entry - start) * heads + head, head * nnz + entry
                 pairs[(2 * entry + 1) * heads + head] = change[place] - total * alpha[target]
-        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * start + 1) * heads, 2 * heads)
+        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * start + 1) * heads, 2 * heads, 0)

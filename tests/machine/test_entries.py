@@ -147,7 +147,7 @@ def test_positions_of_either_type(index: torch.dtype, monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize('shared', [True, False], ids=['shared', 'per_head'])
-def test_threads_change_no_bit(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_threads_and_groups_of_heads_change_no_bit(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     pattern, threads = random_pattern(40), torch.get_num_threads()
     value = torch.rand(1 if shared else 8, pattern.nnz)
@@ -161,6 +161,7 @@ def test_threads_change_no_bit(shared: bool, monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr('pyg_topomask.machine.threads.in_threads', counted)
     monkeypatch.setattr('pyg_topomask.machine.threads.ALONE', 1)
+    monkeypatch.setattr(compiled, 'ALONE', 1)
     try:
         torch.set_num_threads(3)
         for actual, one in zip(results(*arguments), expected, strict=True):
@@ -168,6 +169,51 @@ def test_threads_change_no_bit(shared: bool, monkeypatch: pytest.MonkeyPatch) ->
     finally:
         torch.set_num_threads(threads)
     assert blocks == [12, 12, 12]
+    monkeypatch.setattr(compiled, '_PAIRS', 2 * 4 * pattern.nnz)
+    for actual, one in zip(results(*arguments), expected, strict=True):
+        torch.testing.assert_close(actual, one) if shared else torch.testing.assert_close(actual, one, rtol=0, atol=0)
+
+
+def side_by_side(sizes: list[int]) -> SparsePattern:
+    """The patterns of several graphs, some without nodes that attend."""
+    blocks = [torch.rand(size, size) < 0.4 for size in sizes]
+    for block in blocks[::2]:
+        block[::3] = block[:, ::4] = False
+    return SparsePattern.from_sorted(*torch.block_diag(*blocks).nonzero().t(), sum(sizes), sum(sizes))
+
+
+def test_parts_are_closed() -> None:
+    torch.manual_seed(0)
+    pattern = side_by_side([9, 5, 1, 12, 30, 2])
+    numbers_of_parts = []
+    for together in (1, 200, 2**30):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(compiled, '_TOGETHER', together)
+            parts = compiled._closed_parts(pattern, 2)
+        assert [first for first, *_ in parts] == [0, *(last for _, last, *_ in parts)][:-1]
+        assert parts[-1][1] == pattern.num_rows
+        for first, last, start, stop in parts:
+            assert [start, stop] == pattern.rowptr[[first, last]].tolist()
+            inside = (pattern.row >= first) & (pattern.row < last)
+            assert torch.equal(inside, (pattern.col >= first) & (pattern.col < last))
+        numbers_of_parts.append(len(parts))
+    assert numbers_of_parts[0] > numbers_of_parts[1] > numbers_of_parts[2] == 1
+
+
+@pytest.mark.parametrize('threads', [1, 2])
+def test_parts_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    pattern, before = side_by_side([9, 5, 1, 12, 30, 2]), torch.get_num_threads()
+    arguments = numbers(59, 4, 16, 16, torch.float32), torch.rand(4, pattern.nnz), partial(formed_sparse, pattern, heads=4)
+    expected = results(*arguments)
+    monkeypatch.setattr(compiled, '_TOGETHER', 1)
+    monkeypatch.setattr(compiled, 'ALONE', 100 * 4 * 32)  # one part is large
+    try:
+        torch.set_num_threads(threads)
+        for actual, one in zip(results(*arguments), expected, strict=True):
+            assert torch.equal(actual, one)
+    finally:
+        torch.set_num_threads(before)
 
 
 def test_nan_and_infinity_stay_in_their_rows(backend: bool) -> None:
