@@ -1,4 +1,4 @@
-r"""A training step on a large graph of short edges, with its nodes in order and shuffled."""
+r"""A training step on one large graph: of short edges, with its nodes in order and shuffled, and of random edges."""
 
 from __future__ import annotations
 
@@ -12,16 +12,23 @@ from torch import Tensor
 from torch_geometric.nn import GATConv
 from torch_geometric.utils import grid, to_undirected
 
+from benchmarks.graphs import random_graph
 from benchmarks.harness import interleaved_medians, write_table
 from benchmarks.steps import CHANNELS, HEADS, step
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.operators.polynomial import Polynomial
+from pyg_topomask.operators.sparse import entries_of
+from pyg_topomask.ops.routes.choice import choose_route
 
 __all__ = ['run']
 
 #: The side of the grid, and the share of its edges that are kept: nodes have 2.5 neighbors, as on roads.
 SIDE, KEPT = 447, 0.625
+#: The mean degree of the random graph.
+DEGREE = 6
+REPEATS = 2
 
 MASKS: dict[str, Callable[[], Mask]] = {
     'GRF': lambda: GRFMask(HEADS),
@@ -32,44 +39,76 @@ MASKS: dict[str, Callable[[], Mask]] = {
 }
 
 
+#: Numbers that a mask's products read or write for each entry, of all heads: rows of keys and values, of these and of queries
+#: and gradients in the backward pass, and entries of the mask.
+_OF_ENTRY = 6 * CHANNELS + 6 * HEADS
+#: Products with a matrix for each one of the forward pass. The backward pass makes these again, and those of the transpose.
+_PASSES = 3
+
+
 def run(quick: bool, folder: Path) -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
-    side = SIDE // 8 if quick else SIDE
-    size, edges = side**2, _roads(side)
-    x, shuffled = torch.randn(size, CHANNELS, requires_grad=True), torch.randperm(size)[edges]
-    conv, rows = GATConv(CHANNELS, CHANNELS // HEADS, HEADS), []
-    for name, make in MASKS.items():
-        layer, graph, kept = MaskedLinearAttention(CHANNELS, HEADS, make()), Graph(shuffled, size), Graph(shuffled, size)
-        kept.cached('near', lambda: None)
-        begin = time.process_time()
-        graph.near(layer.mask)
-        numbering = time.process_time() - begin
-        steps: dict[str, Callable[[], object]] = {
-            'in order': partial(step, layer, x, graph=Graph(edges, size)),
-            'shuffled': partial(step, layer, x, graph=graph),
-            'kept': partial(step, layer, x, graph=kept),
-            'GATConv': partial(step, conv, x, edges),
-        }
-        seconds = interleaved_medians(steps, 1 if quick else 3, time.process_time)
-        rows.append(
-            {
-                'mask': name,
-                'in order ms': seconds['in order'] * 1e3,
-                'shuffled ms': seconds['shuffled'] * 1e3,
-                'shuffled / in order': seconds['shuffled'] / seconds['in order'],
-                'numbers kept / in order': seconds['kept'] / seconds['in order'],
-                'numbering ms': numbering * 1e3,
-                'in order / GATConv': seconds['in order'] / seconds['GATConv'],
+    scale = 8 if quick else 1
+    roads, random = _roads(SIDE // scale), random_graph((SIDE // scale) ** 2, DEGREE)
+    copied, rows = _copy_rate(2**26 // scale), []
+    for kind, edges in (('roads', roads), ('random', random)):
+        size = (SIDE // scale) ** 2
+        x, shuffled = torch.randn(size, CHANNELS, requires_grad=True), torch.randperm(size)[edges]
+        conv = GATConv(CHANNELS, CHANNELS // HEADS, HEADS)
+        for name, make in MASKS.items():
+            if (kind, name) == ('random', 'Hop, 8 hops'):
+                continue  # almost all pairs of nodes
+            layer = MaskedLinearAttention(CHANNELS, HEADS, make())
+            steps: dict[str, Callable[[], object]] = {
+                'GATConv': partial(step, conv, x, edges),
+                'in order': partial(step, layer, x, graph=(kept := Graph(edges, size))),
             }
-        )
+            if kind == 'roads':
+                steps['shuffled'] = partial(step, layer, x, graph=Graph(shuffled, size))
+            seconds = interleaved_medians(steps, 1 if quick else REPEATS, time.process_time)
+            ordered, moved = seconds['in order'], _bytes_moved(layer, kept)
+            rows.append(
+                {
+                    'graph': kind,
+                    'mask': name,
+                    'in order ms': ordered * 1e3,
+                    'in order / GATConv': ordered / seconds['GATConv'],
+                    'shuffled / in order': seconds['shuffled'] / ordered if 'shuffled' in seconds else '-',
+                    'GB moved': moved / 1e9,
+                    'GB/s': moved / ordered / 1e9,
+                    'floor / GATConv': moved / copied / seconds['GATConv'],
+                }
+            )
     note = (
         f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads on a prepared graph, one thread: medians '
-        f'of processor times, in turns. The graph is a square grid of {size:,} nodes with {KEPT:.1%} of its edges, about as '
-        f'roads. "in order" numbers the nodes row by row, "shuffled" at random. The package then numbers them anew inside, so '
-        f'that neighbors are near in memory, once per graph ("numbering"). "numbers kept" is the shuffled graph without this.'
+        f'of {REPEATS} processor times, in turns. "roads" is a square grid of {size:,} nodes with {KEPT:.1%} of its edges, '
+        f'"random" has as many nodes of mean degree {DEGREE}. "in order" numbers the nodes of the grid row by row, "shuffled" '
+        f'at random. The package then numbers them anew inside, so that neighbors are near in memory. "GB moved" counts what '
+        f'products with the mask read and write in the whole step, if no cache keeps anything: rows of keys, values, queries '
+        f'and gradients at each entry, or the block of products of features and channels at each entry of the matrix, and '
+        f'twice more for each power. "GB/s" is that over the time of the step, which also has four projections. It may exceed '
+        f'the {copied / 1e9:.1f} GB/s at which this machine copies memory, since caches serve. "floor / GATConv" is moving '
+        'these bytes at that rate.'
     )
-    write_table('locality', 'Node numbers of a large graph', note, rows, folder)
+    write_table('locality', 'A training step on one large graph', note, rows, folder)
+
+
+def _bytes_moved(layer: MaskedLinearAttention, graph: Graph) -> float:
+    mask, width = layer.mask(graph), CHANNELS // HEADS
+    if choose_route(mask, width, width) == 'edges':
+        return 4 * _OF_ENTRY * entries_of(mask).pattern.nnz
+    product = mask.formed()
+    assert isinstance(product, Polynomial)
+    powers, numbers = product.coefficients.size(1) - 1, CHANNELS * width
+    return 4 * _PASSES * powers * numbers * (product.pattern.nnz + 2 * graph.num_nodes)
+
+
+def _copy_rate(size: int) -> float:
+    r"""Returns the bytes that a copy of numbers in float32 reads and writes in a second."""
+    source, target = torch.ones(2, size)
+    seconds = interleaved_medians({'copy': lambda: target.copy_(source)}, 5, time.process_time)
+    return 8 * size / seconds['copy']
 
 
 def _roads(side: int) -> Tensor:

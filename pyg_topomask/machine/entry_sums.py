@@ -18,15 +18,18 @@ from pyg_topomask.machine.vectors import Writer, index
 
 @intrinsic
 def _weigh(
-    typing: Any, q: Any, k: Any, mask: Any, weight: Any, denominator: Any, magnitude: Any, col: Any, i: Any, start: Any,
-    stop: Any, heads: Any, features: Any, stride: Any,
+    typing: Any, q: Any, k: Any, v: Any, mask: Any, weight: Any, denominator: Any, magnitude: Any, col: Any, i: Any, start: Any,
+    stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any,
 ) -> Any:  # fmt: skip
-    r"""Writes the weights of the entries of a row, :obj:`[stop - start, heads]`, their sums, and those of their magnitudes."""
-    signature = types.void(q, k, mask, weight, denominator, magnitude, col, *(types.int64,) * 6)
+    r"""Writes the weights of the entries of a row, :obj:`[stop - start, heads]`, their sums, and those of their magnitudes.
+    The rows of :obj:`v` are read next.
+    """
+    signature = types.void(q, k, v, mask, weight, denominator, magnitude, col, *(types.int64,) * 8)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder, signature.args, arguments)
-        q, k, mask, weight, denominator, magnitude, col, i, start, stop, heads, features, stride = write.arguments
+        q, k, v, mask, weight, denominator, magnitude, col, i, start, stop, final, *rest = write.arguments
+        heads, features, channels, stride = rest
         pitch = write.times(heads, features)
         query = write.at(q, write.times(i, pitch))
 
@@ -34,6 +37,10 @@ def _weigh(
             offset, factors = write.times(head, features), write.at(mask, write.times(head, stride))
             total, size = write.variables(2, number)
             with write.for_range(start, stop) as (entry, _):
+                later = write.times(write.column(col, write.ahead(entry, final)), heads)
+                for tensor, width in ((k, features), (v, channels)):
+                    for row in write.rows(write.at(tensor, write.times(builder.add(later, head), width)), width, number):
+                        write.prefetch(row)
                 key = write.at(k, write.times(write.column(col, entry), pitch), offset)
                 queries, keys = (write.rows(x, features, number) for x in (write.at(query, offset), key))
                 score = write.dots(queries, keys, features)
@@ -54,16 +61,16 @@ def _weigh(
 @intrinsic
 def _differentiate(
     typing: Any, q: Any, k: Any, upstream: Any, v: Any, shift: Any, mask: Any, grad_mask: Any, pairs: Any, col: Any, i: Any,
-    base: Any, start: Any, stop: Any, heads: Any, features: Any, channels: Any, stride: Any, learned: Any,
+    base: Any, start: Any, stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any, learned: Any,
 ) -> Any:  # fmt: skip
     r"""Writes the weights of the entries of a row and the gradients of their scores, :obj:`[nnz, 2, heads]` from entry
     :obj:`base`, and adds to those of the mask.
     """
-    signature = types.void(q, k, upstream, v, shift, mask, grad_mask, pairs, col, *(types.int64,) * 8, types.boolean)
+    signature = types.void(q, k, upstream, v, shift, mask, grad_mask, pairs, col, *(types.int64,) * 9, types.boolean)
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         write = Writer(context, builder, signature.args, arguments)
-        q, k, upstream, v, shift, mask, grad_mask, pairs, col, i, base, start, stop, heads, *rest = write.arguments
+        q, k, upstream, v, shift, mask, grad_mask, pairs, col, i, base, start, stop, final, heads, *rest = write.arguments
         features, channels, stride, learned = rest
         widths = [(features, q, k), (channels, upstream, v)]
 
@@ -71,8 +78,11 @@ def _differentiate(
             shifts = write.load(write.at(shift, write.times(i, heads), head), number)
             with write.for_range(start, stop) as (entry, _):
                 column, products = write.column(col, entry), []
+                later = write.column(col, write.ahead(entry, final))
                 for width, left, right in widths:
                     pitch, offset = write.times(heads, width), write.times(head, width)
+                    for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
+                        write.prefetch(row)
                     x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
                     products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
                 score, change = products[0], write.add(products[1], shifts)
@@ -97,13 +107,13 @@ def _gatherer(placed: bool) -> Any:
     @intrinsic
     def gather(
         typing: Any, weight: Any, x: Any, out: Any, col: Any, place: Any, i: Any, start: Any, stop: Any, heads: Any,
-        channels: Any, first: Any, stride: Any,
+        channels: Any, first: Any, stride: Any, final: Any,
     ) -> Any:  # fmt: skip
-        signature = types.void(weight, x, out, col, place, *(types.int64,) * 7)
+        signature = types.void(weight, x, out, col, place, *(types.int64,) * 8)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             write = Writer(context, builder, signature.args, arguments)
-            weight, x, out, col, place, i, start, stop, heads, channels, first, stride = write.arguments
+            weight, x, out, col, place, i, start, stop, heads, channels, first, stride, final = write.arguments
             pitch = write.times(heads, channels)
 
             def gather(head: Any, number: int) -> None:
@@ -113,6 +123,12 @@ def _gatherer(placed: bool) -> Any:
                 def total(channel: Any, mask: Any) -> None:
                     totals = write.variables(number, write.lanes)
                     with write.for_range(start, stop) as (entry, _):
+                        if placed:  # those of rows have been read before
+                            ahead = write.ahead(entry, final)
+                            write.prefetch(write.at(weight, write.times(write.column(place, ahead), stride), first, head))
+                            later = write.at(x, write.times(write.column(col, ahead), pitch), offset, channel)
+                            for each in write.rows(later, channels, number):
+                                write.prefetch(each)
                         at = write.column(place, entry) if placed else builder.sub(entry, start)
                         weights = write.at(weight, write.times(at, stride), first, head)
                         row = write.at(x, write.times(write.column(col, entry), pitch), offset, channel)
@@ -160,8 +176,8 @@ def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, he
     weight, total, size = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), np.empty(heads, q.dtype)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(q, k, mask, weight, total, size, col, i, start, stop, heads, features, stride)
-        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads)
+        _weigh(q, k, v, mask, weight, total, size, col, i, start, stop, len(col) - 1, heads, features, channels, stride)
+        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads, 0)
         for head in range(heads):
             # As inverse_weight.
             empty = abs(total[head]) <= max(rounding * size[head], least)
@@ -181,9 +197,9 @@ def backward_rows(  # type: ignore[no-untyped-def]
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
         _differentiate(
             q, k, upstream, v, shift, mask, grad_mask, pairs, col,
-            i, base, start, stop, heads, features, channels, stride, learned,
+            i, base, start, stop, len(col) - 1, heads, features, channels, stride, learned,
         )  # fmt: skip
-        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * (start - base) + 1) * heads, 2 * heads)
+        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * (start - base) + 1) * heads, 2 * heads, 0)
 
 
 @compiled
@@ -192,8 +208,12 @@ def backward_columns(  # type: ignore[no-untyped-def]
 ):
     for j in range(first, last):
         start, stop = np.int64(rowptr[j]), np.int64(rowptr[j + 1])
-        _gather_placed(pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, -2 * base * heads, 2 * heads)
-        _gather_placed(pairs, q, grad_k, col, place, j, start, stop, heads, features, (1 - 2 * base) * heads, 2 * heads)
+        _gather_placed(
+            pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, -2 * base * heads, 2 * heads, len(col) - 1
+        )
+        _gather_placed(
+            pairs, q, grad_k, col, place, j, start, stop, heads, features, (1 - 2 * base) * heads, 2 * heads, len(col) - 1
+        )
 
 
 @compiled
@@ -201,7 +221,7 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
     weight, spare, nnz = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), len(col)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(q, k, ones, weight, spare, spare, col, i, start, stop, heads, features, 0)
+        _weigh(q, k, v, ones, weight, spare, spare, col, i, start, stop, nnz - 1, heads, features, channels, 0)
         for head in range(heads):
             highest, total = q.dtype.type(-np.inf), q.dtype.type(0)
             for entry in range(start, stop):
@@ -220,7 +240,7 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
                 place, target = (entry - start) * heads + head, head * nnz + entry
                 alpha[target] = weight[place] * scale
                 weight[place] = alpha[target] * (keep[target] if keep.size > 0 else q.dtype.type(1))
-        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads)
+        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads, 0)
 
 
 @compiled
@@ -230,7 +250,7 @@ def softmax_backward_rows(  # type: ignore[no-untyped-def]
     change, spare, nnz = np.empty(most * heads, k.dtype), np.empty(heads, k.dtype), len(col)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(upstream, v, ones, change, spare, spare, col, i, start, stop, heads, channels, 0)
+        _weigh(upstream, v, k, ones, change, spare, spare, col, i, start, stop, nnz - 1, heads, channels, features, 0)
         for head in range(heads):
             total = k.dtype.type(0)
             for entry in range(start, stop):
@@ -243,4 +263,4 @@ def softmax_backward_rows(  # type: ignore[no-untyped-def]
             for entry in range(start, stop):
                 place, target = (entry - start) * heads + head, head * nnz + entry
                 pairs[(2 * entry + 1) * heads + head] = change[place] - total * alpha[target]
-        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * start + 1) * heads, 2 * heads)
+        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * start + 1) * heads, 2 * heads, 0)

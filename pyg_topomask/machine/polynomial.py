@@ -28,8 +28,9 @@ from pyg_topomask.machine.vectors import Writer, dot_rows, index, multiply, mult
 
 T = TypeVar('T')
 
-# Bytes of a block of products, which several steps read; features of one at least; and nodes of small graphs taken together.
-_BLOCK, _FEATURES, _NODES = 2**17, 4, 256
+# Bytes of a block of products, which several steps read; features of one at least, in the forward pass, which holds less at a
+# time, and in the backward pass; and nodes of small graphs taken together.
+_BLOCK, _FEATURES, _NODES = 2**17, (8, 4), 256
 # Columns of a plain product that go through the polynomial together, and bytes of all terms of some columns of a block.
 _COLUMNS, _TERMS = 64, 2**20
 
@@ -49,6 +50,7 @@ def _stepper(terms: bool) -> Any:
             products = write.variables(4, write.lanes)
             recurrent = builder.fcmp_ordered('!=', beta, write.number(0.0))
             alphas, betas, gammas = (write.filled(each, write.lanes) for each in (alpha, beta, gamma))
+            final = builder.sub(write.column(rowptr, last), index(1))
             with write.for_range(first, last) as (row, _):
                 start, stop = write.column(rowptr, row), write.column(rowptr, builder.add(row, index(1)))
                 offset = write.times(builder.sub(row, first), columns)
@@ -57,6 +59,9 @@ def _stepper(terms: bool) -> Any:
                     sums = write.variables(len(column), write.lanes)
                     places = [builder.add(offset, each) for each in column]
                     with write.for_range(start, stop) as (entry, _):
+                        later = write.times(builder.sub(write.column(col, write.ahead(entry, final)), first), columns)
+                        for each in column:
+                            write.prefetch(write.at(x, later, each))
                         factor = write.filled(builder.load(write.at(value, entry)), write.lanes)
                         source = write.times(builder.sub(write.column(col, entry), first), columns)
                         for total_of, each in zip(sums, column, strict=True):
@@ -97,13 +102,19 @@ _clenshaw_step, _term_step = _stepper(False), _stepper(True)
 @compiled
 def _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, last, columns):  # type: ignore[no-untyped-def]
     r"""Returns the product of the polynomial and u, in one of two blocks."""
-    size, degree = (last - first) * columns, len(coefficients) - 1
-    for place in range(size):
-        x[place], y[place] = coefficients[degree] * u[place], 0
+    degree, zero = len(coefficients) - 1, value.dtype.type(0)
+    if degree == 0:
+        for place in range((last - first) * columns):
+            x[place] = coefficients[0] * u[place]
     for k in range(degree - 1, -1, -1):
-        alpha, beta = (2 if k > 0 else 1, -1 if k < degree - 1 else 0) if chebyshev else (1, 0)
-        _clenshaw_step(value, col, rowptr, x, y, u, u, u, first, last, columns, value.dtype.type(alpha),
-                       value.dtype.type(beta), coefficients[k])  # fmt: skip
+        alpha = value.dtype.type(2 if chebyshev and k > 0 else 1)
+        if k == degree - 1:  # the first two steps begin from multiples of u
+            _clenshaw_step(value, col, rowptr, u, x, u, u, u, first, last, columns, alpha * coefficients[degree], zero,
+                           coefficients[k])  # fmt: skip
+            continue
+        beta = value.dtype.type(-1 if chebyshev and k < degree - 2 else 0)
+        gamma = coefficients[k] - (coefficients[degree] if chebyshev and k == degree - 2 else zero)
+        _clenshaw_step(value, col, rowptr, x, y, u, u, u, first, last, columns, alpha, beta, gamma)
         x, y = y, x
     return x
 
@@ -260,7 +271,7 @@ def attend_polynomial(
         sizes = q.size(1), q.size(2), v.size(2), width
         _forward(first, last, head, scratch, *matrix, of_heads[head], method == 'chebyshev', *arrays, *sizes)
 
-    _in_parts(run, pattern, q, v, 3)
+    _in_parts(run, pattern, q, v, 3, _FEATURES[0])
     return total
 
 
@@ -290,7 +301,7 @@ def attend_polynomial_backward(
         return head, grad
 
     grad = torch.zeros(len(of_heads), coefficients.size(1), dtype=q.dtype)
-    for head, total in _in_parts(run, pattern, q, v, 4):
+    for head, total in _in_parts(run, pattern, q, v, 4, _FEATURES[1]):
         grad[head] += torch.from_numpy(total)
     return [*grads, grad if coefficients.size(0) > 1 else grad.sum(0, keepdim=True)]
 
@@ -321,14 +332,14 @@ def _of_heads(coefficients: Tensor, heads: int) -> list[Array]:
     return [array_of(row) for row in coefficients.expand(heads, -1)]
 
 
-def _in_parts(run: Callable[..., T], pattern: SparsePattern, q: Tensor, v: Tensor, blocks: int) -> list[T]:
+def _in_parts(run: Callable[..., T], pattern: SparsePattern, q: Tensor, v: Tensor, blocks: int, least: int) -> list[T]:
     r"""Calls a function for each head of each large graph, and of small ones taken together, with memory for some blocks."""
     ends = closed_ends(pattern)
     group = (ends - 1) // _NODES
     bounds = [0, *ends[np.append(group[1:] > group[:-1], True)].tolist()] if ends.size > 0 else []
     nodes, (_, heads, features), local = np.diff(bounds), q.shape, threading.local()
     channels = v.size(2)
-    widths = np.clip(_BLOCK // (nodes * max(channels, 1) * q.element_size()), min(_FEATURES, features), features)
+    widths = np.clip(_BLOCK // (nodes * max(channels, 1) * q.element_size()), min(least, features), features)
     most = int((nodes * widths * channels).max(initial=0))
 
     def run_in_memory(first: int, last: int, width: int, head: int) -> T:

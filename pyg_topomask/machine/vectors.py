@@ -22,6 +22,8 @@ _BYTES = 64
 _GROUP = 4
 # Rows of a product of matrices that are computed together.
 _ROWS = (8, 4, 1)
+# Entries between the one that is read and the one whose memory is asked for.
+_AHEAD = 24
 _INDEX, _SHORT = ir.IntType(64), ir.IntType(32)
 
 
@@ -143,6 +145,18 @@ class Writer:
         kind = ir.FunctionType(result, [argument.type for argument in arguments])
         name = f'llvm.masked.{name}.v{self.lanes}f{8 * self.bytes}.p0'
         return self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, name), arguments)
+
+    def ahead(self, entry: Any, final: Any) -> Any:
+        r"""Returns the entry whose memory is asked for at an entry, some entries further on."""
+        ahead = self.builder.add(entry, index(_AHEAD))
+        return self.builder.select(self.builder.icmp_signed('<', ahead, final), ahead, final)
+
+    def prefetch(self, pointer: Any) -> None:
+        r"""Asks for the memory that a later step reads, whose address the processor does not foresee."""
+        byte = self.builder.bitcast(pointer, ir.IntType(8).as_pointer())
+        kind = ir.FunctionType(ir.VoidType(), [byte.type, _SHORT, _SHORT, _SHORT])
+        hints = [ir.Constant(_SHORT, hint) for hint in (0, 3, 1)]  # a read of data that stay in the nearest cache
+        self.builder.call(cgutils.get_or_insert_function(self.builder.module, kind, 'llvm.prefetch.p0'), [byte, *hints])
 
     def strided(self, pointer: Any, stride: Any, lanes: int) -> Any:
         r"""Returns a vector of numbers that lie apart."""

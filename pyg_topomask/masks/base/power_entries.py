@@ -16,8 +16,8 @@ from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.entries import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.walks.features import WalkFeatures
 
-# The largest number of entries of all powers to list by default, about a gigabyte.
-_MOST = 2**24
+# The largest number of entries of all powers to list by default, about two gigabytes while they are listed.
+_MOST = 2**25
 
 
 def power_entries(
