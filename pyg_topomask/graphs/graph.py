@@ -320,7 +320,8 @@ class Graph:
         if normalization is None:
             return self.weight.to(self.weight_dtype)
         weight, (row, col) = self.weight, self.row_and_col(flow)
-        simple = weight.dtype in (torch.float32, torch.float64) and not weight.requires_grad
+        simple = type(self) is Graph  # a shard adds up degrees over the processes
+        simple = simple and weight.dtype in (torch.float32, torch.float64) and not weight.requires_grad
         if simple and not torch.compiler.is_compiling() and (compiled := kernel('normalized_weight', self.device)):
             normalized: Tensor = compiled(row, col, weight, self.num_nodes, normalization == 'sym')
             return normalized

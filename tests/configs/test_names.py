@@ -23,7 +23,7 @@ def test_every_file_has_a_name_and_a_sentence() -> None:
 def test_what_needs_no_download_says_so() -> None:
     ready = {name for name, sentence in config_sentences().items() if sentence.endswith('No download.')}
     models = {f'models/{name}' for name in ('GKAT', 'Interlacer', 'TopologicalViT', 'ViViT')}
-    assert ready == {'digits', 'lookup-trees', 'majority-trees', *models}
+    assert ready == {'digits', 'graph-properties', 'lookup-trees', 'majority-trees', *models}
 
 
 def test_a_file_goes_before_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

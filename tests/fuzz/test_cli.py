@@ -26,7 +26,7 @@ SMALL = """
 gt.layers 1 gt.n_heads 2 gt.dim_hidden 4 gnn.dim_inner 4 train.batch_size 64 optim.max_epoch 1 optim.num_warmup_epochs 0
 topomask.progress False topomask.transforms []
 """
-COMMANDS = {'train', 'compare', 'recommend', 'inspect', 'inspect-attention', 'graphgps', 'list'}
+COMMANDS = {'advise', 'train', 'compare', 'recommend', 'inspect', 'inspect-attention', 'graphgps', 'list'}
 FILES: dict[str, bytes] = {
     'empty.yaml': b'',
     'list.yaml': b'- 1\n- 2\n',
@@ -222,7 +222,8 @@ def test_list(capsys: pytest.CaptureFixture[str], arguments: list[str], code: in
 
 
 @pytest.mark.parametrize(
-    'arguments', [[], [''], ['nonsense'], ['--nonsense'], ['train'], ['compare'], ['recommend'], ['inspect']]
+    'arguments',
+    [[], [''], ['nonsense'], ['--nonsense'], ['train'], ['compare'], ['recommend'], ['inspect'], ['advise', '--data']],
 )
 def test_incomplete_commands(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
     assert status(capsys, arguments) == 2

@@ -68,6 +68,7 @@ def test_operators_are_those_in_the_given_numbers(make: Callable[[], Mask]) -> N
 
 
 @every_mask
+@pytest.mark.filterwarnings('ignore:edge_weight. got weights that require a gradient')
 @pytest.mark.parametrize('learned', [False, True], ids=['fixed weights', 'learned weights'])
 def test_outputs_and_gradients_are_those_in_the_given_numbers(make: Callable[[], Mask], learned: bool) -> None:
     torch.manual_seed(0)

@@ -14,7 +14,6 @@ from torch_geometric.data import Data
 
 from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
-from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
 
@@ -63,8 +62,7 @@ class GraphProperties(GeneratedDataset):
         check_choice(PROPERTIES, property=property)
         check_whole(10, num_graphs=num_graphs)
         check_whole(8, least=least)
-        if not least <= most:
-            raise ArgumentError('most', most, f'whole numbers from least, {least}')
+        check_whole(least, most=most)
         super().__init__(root, split, transform, pre_transform)
         generator = np.random.default_rng(wrapped_seed(checked_seed(seed=seed)))
         families = list(FAMILIES.values())

@@ -85,7 +85,7 @@ def test_graphs_are_connected_and_undirected_with_families_in_all_splits() -> No
         ({'property': 'radius'}, "property: got 'radius'"),
         ({'num_graphs': 9}, 'num_graphs: got 9'),
         ({'least': 7}, 'least: got 7'),
-        ({'least': 20, 'most': 19}, 'most: got 19; accepted: whole numbers from least, 20'),
+        ({'least': 20, 'most': 19}, 'most: got 19; accepted: whole numbers from 20'),
     ],
 )
 def test_arguments_outside_their_range(arguments: dict[str, object], message: str) -> None:
