@@ -77,8 +77,7 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     #: :obj:`"graph"`, or by the :obj:`"state"`, whose node numbers are replaced. :obj:`None` if not at all. Subclasses do not
     #: inherit it, because they may read data of the nodes.
     renumbers: str | None = None
-    #: What the mask does with the direction of edges, a word of
-    #: :data:`~pyg_topomask.masks.base.directions.DIRECTIONS`. :obj:`None` if it is unknown.
+    #: What the mask does with the direction of edges, a word of :obj:`DIRECTIONS`, or :obj:`None` if it is unknown.
     direction: str | None = None
     #: Whether edge weights change the mask.
     weighted: bool = True
