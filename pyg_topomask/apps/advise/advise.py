@@ -3,12 +3,12 @@ r"""The command that says whether a mask helps on a data set."""
 from __future__ import annotations
 
 import json
-import statistics
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import torch
 import yaml  # type: ignore[import-untyped]
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
@@ -18,9 +18,10 @@ from pyg_topomask.apps.advise.own_data import own_config
 from pyg_topomask.apps.advise.profile import GraphProfile, profile
 from pyg_topomask.apps.advise.report import draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
-from pyg_topomask.apps.advise.verdict import best_model, decide, tested
+from pyg_topomask.apps.advise.verdict import decide
 from pyg_topomask.apps.runs.folder import check_writable, locked
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure
+from pyg_topomask.apps.train.metrics import metric_best
 from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config
@@ -85,7 +86,9 @@ def advise(
         raise ArgumentError('model.type', repr(cfg.model.type), 'TopoGPSModel and GPSModel, whose attention a word selects')
     check_options()
     check_whole(0, 2**32 - seeds, seed=cfg.seed)  # the seeds that follow fit, too
-    graphs = _graphs()
+    if 2 * cfg.optim.num_warmup_epochs > cfg.optim.max_epoch:  # a shortened training would only warm up
+        options = [*options, 'optim.num_warmup_epochs', str(cfg.optim.max_epoch // 10)]
+    graphs, majority = _graphs()
     found = profile(graphs, cfg.dataset.task_type == 'classification')
     models, left_out = candidates(found)
     del graphs
@@ -101,8 +104,8 @@ def advise(
     if not masked or not without:
         kind = 'without' if masked else 'with'
         raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(trials.failures.values())}')
-    verdict = decide(masked, without, trials.metric, trials.maximize)
-    winner = best_model({**masked, **without}, trials.metric, trials.maximize)
+    verdict = decide(masked, without, trials.metric, trials.maximize, majority)
+    winner = verdict.masked if verdict.word == 'gain' else verdict.without
     report = {
         'title': title,
         'profile': asdict(found),
@@ -114,7 +117,8 @@ def advise(
         'verdict': asdict(verdict),
         'winner': winner,
         'yaml': _yaml(cfg_file, [*options, *next(model.options for model in models if model.name == winner)]),
-        'notes': _notes(trials, seeds, len(results), found.majority),
+        'notes': _notes(trials, seeds, len(results)),
+        'command': f'pyg-topomask train --cfg {folder / "best.yaml"} --out {folder}',
     }
     _write(report, folder)
     return report
@@ -152,11 +156,19 @@ def _prepare(
     return folder, cfg_file, options
 
 
-def _graphs() -> list[Data]:
+def _graphs() -> tuple[list[Data], float | None]:
+    r"""Returns the graphs, and the accuracy of the most frequent class on the last split, of labels that are classes."""
     loaders = create_loaders()
     if cfg.dataset.task == 'graph':
-        return [graph for loader in loaders for graph in loader.dataset]
-    return list(loaders[0].dataset) if hasattr(loaders[0].dataset, '__getitem__') else [loaders[0].data]
+        last = [graph.y for graph in loaders[-1].dataset]
+        graphs = [graph for loader in loaders for graph in loader.dataset]
+    else:
+        graphs = list(loaders[0].dataset) if hasattr(loaders[0].dataset, '__getitem__') else [loaders[0].data]
+        last = [graph.y[graph.test_mask if 'test_mask' in graph else graph.val_mask] for graph in graphs if 'val_mask' in graph]
+    if cfg.dataset.task_type != 'classification' or metric_best() != 'accuracy' or not last:
+        return graphs, None
+    counts = torch.cat([y.flatten() for y in last]).unique(return_counts=True)[1].double()
+    return graphs, float(counts.max() / counts.sum())
 
 
 def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str]) -> list[str]:
@@ -180,7 +192,7 @@ def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str
     return [data, reach, fitting + (f' Left out: {"; ".join(left_out)}.' if left_out else '')]
 
 
-def _notes(trials: Trials, seeds: int, count: int, majority: float | None) -> list[str]:
+def _notes(trials: Trials, seeds: int, count: int) -> list[str]:
     notes = [
         f'The {count} models have the same seeds, epochs and data. The first seed trained all. The best two without a mask and '
         'the best three with one, by validation, went on.',
@@ -189,12 +201,9 @@ def _notes(trials: Trials, seeds: int, count: int, majority: float | None) -> li
     ]
     if 2 <= seeds <= 3:
         share = 30 if seeds == 2 else 18
-        notes.append(
-            f'With {seeds} seeds, {share} % of equal models differ by two standard errors. For more: --resume --seeds 10.'
-        )
-    best = max(statistics.mean(tested(run, trials.metric) for run in runs.values()) for runs in trials.results.values())
-    if trials.metric == 'accuracy' and majority is not None and best <= majority:
-        notes.append(f'No model is better than the most frequent class ({majority:.0%}): train longer, or add features.')
+        more = 'For more, repeat the command with --resume --seeds 10.'
+        notes.append(f'With {seeds} seeds, {share} % of equal models differ by two standard errors. {more}')
+    notes.append('Seconds are those of training, and MiB the memory that it took at its peak, beside what the process held.')
     notes += [f'{name} failed: {failure}' for name, failure in trials.failures.items()]
     return notes
 
@@ -224,5 +233,5 @@ def _write(report: dict[str, Any], folder: Path) -> None:
     write_atomically(folder / 'best.yaml', report['yaml'].encode())
     write_atomically(folder / 'advise.html', page(report).encode())
     write_atomically(folder / 'advise.json', (json.dumps(report, indent=1) + '\n').encode())
-    print(f'Best model: {report["winner"]}. To train it: python -m pyg_topomask train --cfg {folder / "best.yaml"}')
+    print(f'Best model: {report["winner"]}. To train it: {report["command"]}')
     print(f'Written to {folder}: advise.html, advise.json, advise.png, best.yaml')

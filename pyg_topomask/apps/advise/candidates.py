@@ -83,7 +83,7 @@ def _fitting(profile: GraphProfile) -> tuple[list[_Word], list[str]]:
     if not profile.forest:
         left_out.append('Tree, because there are cycles')
     if profile.largest > PAIRS:
-        left_out.append(f'Transformer, because a graph has {profile.largest:,} nodes')
+        left_out.append(f'Transformer (all pairs), because a graph has more than {PAIRS} nodes')
     return words, left_out
 
 

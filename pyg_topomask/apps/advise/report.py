@@ -56,9 +56,7 @@ def draw(report: Mapping[str, Any]) -> Any:
         axis.errorbar(mean, place, xerr=None if len(model['test']) == 1 else error, fmt='o', color=color, capsize=3)
     axis.set_yticks(range(len(models)), [model['model'] for model in models])
     axis.invert_yaxis()
-    axis.set_xlabel(
-        f'test {report["metric"]}, with standard errors. Blue: with a mask. Line: the best without one, by validation'
-    )
+    axis.set_xlabel(f'test {report["metric"]}, with standard errors (blue: with a mask; line: the best without)')
     return figure
 
 
@@ -87,5 +85,6 @@ def page(report: Mapping[str, Any]) -> str:
         picture=picture,
         notes=''.join(f'<li>{html.escape(note)}</li>' for note in report['notes']),
         winner=html.escape(report['winner']),
+        command=html.escape(report['command']),
         yaml=html.escape(report['yaml']),
     )

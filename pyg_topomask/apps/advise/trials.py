@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import sys
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -89,7 +90,9 @@ class Trials:
             result = self._earlier(run)
             try:
                 if result is None:
-                    train_seed(run, self.resume, label)
+                    with warnings.catch_warnings():
+                        warnings.filterwarnings('ignore', message='edge_weight: got weights, which have no effect')
+                        train_seed(run, self.resume, label)
                     result = json.loads((run / RESULT).read_text())
             except (FloatingPointError, torch.OutOfMemoryError, ArgumentError) as error:
                 if not model.masked and not isinstance(error, FloatingPointError):
@@ -114,7 +117,7 @@ class Trials:
         config = run / 'config.yaml'
         if config.exists() and (changed := differences(config.read_text(encoding='utf-8'), cfg.dump(), FREE_OPTIONS)):
             given = f'{self.folder}, where an earlier call has trained otherwise: {"; ".join(changed.values())}'
-            raise ArgumentError('out', given, 'folders without one', 'give another --out, or remove that folder')
+            raise ArgumentError('out', given, 'folders without one', 'repeat those options, or give another --out')
         if not self.resume or not (run / RESULT).exists():
             return None
         result: dict[str, Any] = json.loads((run / RESULT).read_text())

@@ -56,14 +56,23 @@ def tested(run: Mapping[str, Any], metric: str) -> float:
     return float(run.get(f'test_{metric}', run[f'val_{metric}']))
 
 
-def decide(masked: Mapping[str, Seeds], without: Mapping[str, Seeds], metric: str, maximize: bool) -> Verdict:
+def decide(
+    masked: Mapping[str, Seeds], without: Mapping[str, Seeds], metric: str, maximize: bool, majority: float | None = None
+) -> Verdict:
     r"""Compares the best model with a mask with the best one without, both chosen by validation, on their common seeds. A
-    difference counts from two standard errors on.
+    difference counts from two standard errors on, if one of the models is better than the most frequent class, whose accuracy
+    may be given.
     """
     one, other = best_model(masked, metric, maximize), best_model(without, metric, maximize)
     differences = gains(masked[one], without[other], metric, maximize)
     gain, error = mean_error(differences)
     word, sentence = _say(differences, gain, error, one, other, metric, maximize)
+    means = [statistics.mean(tested(run, metric) for run in runs.values()) for runs in (masked[one], without[other])]
+    if majority is not None and max(means) <= majority:
+        word = 'none'
+        sentence = (
+            f'No gain seen: no model is better than the most frequent class ({majority:.0%}). Train longer, or add features.'
+        )
     return Verdict(word, sentence, one, other, gain, error)
 
 
@@ -77,6 +86,9 @@ def _say(
             'undecided',
             f'Undecided: {one} has {gain:+.3g} {metric} over {other} with one seed. Two more would show an error.',
         )
+    if error == 0 and gain != 0:  # of few test labels: how far the difference varies has not been seen
+        same = f'{one} has {gain:+.3f} {metric} over {other} in each of {count} seeds'
+        return 'undecided', f'Undecided: {same}, so that its error is not known. More seeds would show it.'
     shown = f'{abs(gain):.3f} ± {error:.3f} {metric}'
     found = verdict(gain, error)
     if found == 'better':

@@ -92,6 +92,8 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
             raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
     if nodes is not None and reader is not _read_csv:
         raise ArgumentError('nodes', str(nodes), 'a table of nodes beside a table of edges in CSV')
+    if directed and reader is not _read_csv:
+        raise ArgumentError('directed', directed, 'this only for tables of edges', 'other files say it themselves')
     return reader(path, nodes, label, directed)
 
 
@@ -136,7 +138,7 @@ def _read_graphml(path: Path, nodes: Path | None, label: str | None, directed: b
     edges = list(graph.edges(data=True))
     links = _table(((f'{u} - {v}', attributes) for u, v, attributes in edges), 'edge')
     ends = [[number[u] for u, _, _ in edges], [number[v] for _, v, _ in edges]]
-    return [_assemble(str(path), table, links, ends, label, directed or graph.is_directed())]
+    return [_assemble(str(path), table, links, ends, label, graph.is_directed())]
 
 
 def _table(rows: Any, kind: str) -> Table:
@@ -234,15 +236,22 @@ def _assemble(
     if weight is not None:
         attributes['edge_weight'] = torch.tensor(weight)
     if weights:
-        attributes['edge_attr'] = torch.tensor(list(weights.values())).t().contiguous()
+        attributes['edge_attr'] = _standardized(weights)
     # Repeated edges become one. Without directions, each line is an edge in both.
     merge, keys = coalesce if directed else to_undirected, list(attributes)
     edge_index, values = merge(edge_index, [attributes[key] for key in keys], num_nodes, reduce='mean')
     attributes = dict(zip(keys, values, strict=True))
-    x = torch.tensor(list(features.values())).t().contiguous() if features else None
+    x = _standardized(features) if features else None
     data = Data(x=x, edge_index=edge_index, num_nodes=num_nodes, **attributes)
     data['y'] = y
     return data
+
+
+def _standardized(columns: dict[str, list[float]]) -> Tensor:
+    r"""Returns columns as features of mean 0 and variance 1, because networks do not learn from years beside shares."""
+    values = torch.tensor(list(columns.values()), dtype=torch.float64).t()
+    spread = values.std(0, correction=0)
+    return ((values - values.mean(0)) / torch.where(spread > 0, spread, 1)).float().contiguous()
 
 
 _READERS: dict[str, Callable[[Path, Path | None, str | None, bool], list[Data]]] = {

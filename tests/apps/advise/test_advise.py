@@ -72,7 +72,7 @@ def test_options_of_the_configuration_are_kept_and_others_fit() -> None:
     models, left_out = candidates(GraphProfile(**{**TREES, 'largest': 1000}))
     hop = next(model for model in models if model.masked)
     assert hop.options == ('gt.layer_type', 'GINE+Hop', 'topomask.Hop.max_hops', '6')  # 2**6 = 64 nodes within 6 hops
-    assert left_out == ['Transformer, because a graph has 1,000 nodes']
+    assert left_out == ['Transformer (all pairs), because a graph has more than 256 nodes']
 
 
 def test_a_verdict_from_trainings(capsys: pytest.CaptureFixture[str]) -> None:

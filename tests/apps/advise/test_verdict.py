@@ -41,6 +41,19 @@ def test_the_number_of_seeds_that_would_decide() -> None:
     assert '9 more' in verdict.sentence
 
 
+def test_a_difference_that_never_varies_has_no_known_error() -> None:
+    verdict = judge((0.7, 0.7), (0.6, 0.6))
+    assert (verdict.word, '+0.100 accuracy over GIN+None in each of 2 seeds' in verdict.sentence) == ('undecided', True)
+
+
+@pytest.mark.parametrize(('majority', 'word'), [(0.915, 'gain'), (0.92, 'none')])
+def test_no_gain_counts_below_the_most_frequent_class(majority: float, word: str) -> None:
+    masked, without = {'GIN+Hop': runs(0.91, 0.92, 0.93)}, {'GIN+None': runs(0.6, 0.62, 0.61)}
+    verdict = decide(masked, without, 'accuracy', True, majority)
+    assert verdict.word == word
+    assert ('better than the most frequent class (92%)' in verdict.sentence) == (word == 'none')
+
+
 def test_models_are_chosen_by_validation() -> None:
     masked = {'GIN+Hop': runs(0.9, 0.9, val=0.5), 'GIN+GRF': runs(0.7, 0.71, val=0.6)}
     without = {'GIN+None': runs(0.8, 0.8, val=0.4), 'GIN+Linear': runs(0.6, 0.6, val=0.5)}

@@ -53,7 +53,7 @@ def test_tables_become_one_graph_in_both_directions() -> None:
         expected[one, other] = expected[other, one] = weight
     assert torch.equal(dense, expected)
     assert data.edge_attr.shape == (7, 1)
-    assert data.x.flatten().tolist() == list(range(10))
+    torch.testing.assert_close(data.x.flatten(), (torch.arange(10) - 4.5) / 8.25**0.5)  # the variance of 0 to 9 is 8.25
     assert data.y.tolist() == [0, 1] * 5
     masks = torch.stack([data.train_mask, data.val_mask, data.test_mask])
     assert masks.sum(0).tolist() == [1] * 10
@@ -84,7 +84,7 @@ def test_graphml(kind: type[networkx.Graph]) -> None:
     data = read('graph.graphml', label='club')[0]
     assert data.num_edges == (11 if kind is networkx.DiGraph else 22)
     assert data.y.tolist() == [1, 0] * 6
-    assert data.x.flatten().tolist() == [node / 2 for node in range(12)]
+    torch.testing.assert_close(data.x.flatten(), (torch.arange(12) - 5.5) / (143 / 12) ** 0.5)
     assert data.edge_weight.unique().tolist() == [1.5]
     with pytest.warns(UserWarning, match='the columns club are no numbers'):
         assert read('graph.graphml', label='age')[0].y.shape == (12, 1)  # numbers to predict
@@ -221,7 +221,7 @@ def test_tables_as_people_have_them(edges: str, nodes: str) -> None:
     assert data.edge_index.tolist() == [[0, 1], [1, 0]]
     assert data.edge_weight.tolist() == [2, 2]
     assert 'edge_attr' not in data
-    assert data.x.flatten().tolist() == list(range(16))
+    torch.testing.assert_close(data.x.flatten(), (torch.arange(16) - 7.5) / (255 / 12) ** 0.5)
     assert data.y.unique().tolist() == [0, 1]
     assert int((data.train_mask | data.val_mask | data.test_mask).sum()) == 15
 
