@@ -99,7 +99,9 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
 
 def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
     try:
-        with torch.serialization.safe_globals(list(_SAFE)):
+        # Those that are allowed already must not be given, because the end of the context forbids what it was given.
+        allowed = torch.serialization.get_safe_globals()
+        with torch.serialization.safe_globals([kind for kind in _SAFE if kind not in allowed]):
             stored = torch.load(path, map_location='cpu', weights_only=True)
     except Exception as error:  # of many kinds, if it is another file
         held = re.search(r'GLOBAL (\S+)', str(error))
