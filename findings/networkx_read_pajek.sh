@@ -2,7 +2,7 @@
 # networkx 3.6.1: read_pajek reads lists of neighbors as weights, and turns edges behind arcs into arcs.
 #
 # Expected: Pajek's format, which the documentation of read_pajek refers to, has sections *Arcs and *Edges (pairs with a weight), and
-# *Arcslist and *Edgeslist (a node, and all its neighbors). A file may have several sections. igraph 1.0.0 reads them.
+# *Arcslist and *Edgeslist (a node, and all its neighbors). A file may have several sections. igraph 1.0.0 finds all pairs.
 # Seen: "*Arcslist / 1 2 3" becomes one arc 1 -> 2 of weight 3, without a warning. In a file with *Arcs and *Edges, the second heading
 # is skipped: an undirected edge is read as an arc in one direction.
 # The second heading is known: https://github.com/networkx/networkx/issues/5013
