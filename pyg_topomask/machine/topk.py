@@ -175,7 +175,7 @@ def _best(score, rows, width, size, num, groups, maxima, ranks, top, chosen, pla
         _rank(top, 0, number, ranks)
         for place in range(number):  # without a branch on ranks, which would be hard to predict
             places[ranks[place]] = chosen[place]
-        for rank in range(num):
+        for rank in range(min(num, number)):  # fewer where scores are NaN
             best[output + row * slots + rank] = places[rank]
 
 

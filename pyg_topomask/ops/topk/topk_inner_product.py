@@ -181,12 +181,13 @@ def _search(
             if ranked:
                 dtype = torch.float32 if backend == 'faiss' else q.dtype
                 best = rank_found(q, k, segments.first, size, best, wanted, torch.finfo(dtype).eps, memory)
-        if best.numel() > 0 and num <= int(count[count > 0].min()):  # no slot is invalid
-            index = best.transpose(0, 1).contiguous()
-            return index, torch.ones_like(index, dtype=torch.bool)
         itself = torch.arange(q.size(1), device=q.device).view(-1, 1, 1)
+        found = best.transpose(0, 1)
+        found = torch.where(found < 0, itself, found)  # also where scores were NaN
+        if best.numel() > 0 and num <= int(count[count > 0].min()):
+            return found.contiguous(), torch.ones(found.shape, dtype=torch.bool, device=q.device)
         index = itself.repeat(1, q.size(0), num)
-        index[..., :wanted] = torch.where(best < 0, itself.view(1, -1, 1), best).transpose(0, 1)
+        index[..., :wanted] = found
         valid = torch.arange(num, device=q.device) < size.view(-1, 1, 1)
         return index, valid.repeat(1, q.size(0), 1)
 
