@@ -39,7 +39,7 @@ from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.data.transforms import apply_in_memory
 
-__all__ = ['LAYERS', 'run', 'with_layers_of_pyg']
+__all__ = ['LAYERS', 'measure', 'run', 'with_layers_of_pyg']
 
 #: The attentions of the runner. Those that compare all pairs of nodes do not run on the one large graph.
 ATTENTIONS = ('None', 'Linear', 'Transformer', 'GRF', 'Hop', 'PowerSeries', 'HeatKernel', 'RWGNK', 'KMIP')
@@ -127,9 +127,9 @@ def run(quick: bool, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as root:
         available = [data for data in DATA if _prepare(data, Path(root), sizes)]
         jobs = [(data, name) for data in available for name in names if data != ONE_GRAPH or name not in QUADRATIC]
-        measure = partial(_measure, epochs=epochs, size=size, root=root)
+        measured = partial(measure, epochs=epochs, size=size, root=root)
         settings = {'epochs': epochs, 'size': size, **sizes, 'code': code_version()}
-        results = run_all(jobs, measure, settings, kept_runs(folder, 'runs', quick), processes=1)
+        results = run_all(jobs, measured, settings, kept_runs(folder, 'runs', quick), processes=1)
     missing = [data for data in DATA if data not in available]
     note = (
         f'Three GPS layers of local GINE and an attention, of {CONFIG.name}, one thread: processor times, medians of {epochs} '
@@ -168,7 +168,8 @@ def _prepare(data: str, root: Path, sizes: dict[str, int]) -> bool:
     return True
 
 
-def _measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[str, object]:
+def measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[str, object]:
+    r"""Returns what the runner and a plain loop take on a data set, with an attention."""
     data, name = job
     for stored in Path(root).rglob('topomask-*.pt'):
         stored.unlink()  # transforms are to run
