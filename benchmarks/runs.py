@@ -39,7 +39,7 @@ from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.data.transforms import apply_in_memory
 
-__all__ = ['LAYERS', 'measure', 'run', 'with_layers_of_pyg']
+__all__ = ['LAYERS', 'run', 'train', 'with_layers_of_pyg']
 
 #: The attentions of the runner. Those that compare all pairs of nodes do not run on the one large graph.
 ATTENTIONS = ('None', 'Linear', 'Transformer', 'GRF', 'Hop', 'PowerSeries', 'HeatKernel', 'RWGNK', 'KMIP')
@@ -127,9 +127,9 @@ def run(quick: bool, folder: Path) -> None:
     with tempfile.TemporaryDirectory() as root:
         available = [data for data in DATA if _prepare(data, Path(root), sizes)]
         jobs = [(data, name) for data in available for name in names if data != ONE_GRAPH or name not in QUADRATIC]
-        measured = partial(measure, epochs=epochs, size=size, root=root)
+        measure = partial(_measure, epochs=epochs, size=size, root=root)
         settings = {'epochs': epochs, 'size': size, **sizes, 'code': code_version()}
-        results = run_all(jobs, measured, settings, kept_runs(folder, 'runs', quick), processes=1)
+        results = run_all(jobs, measure, settings, kept_runs(folder, 'runs', quick), processes=1)
     missing = [data for data in DATA if data not in available]
     note = (
         f'Three GPS layers of local GINE and an attention, of {CONFIG.name}, one thread: processor times, medians of {epochs} '
@@ -168,8 +168,7 @@ def _prepare(data: str, root: Path, sizes: dict[str, int]) -> bool:
     return True
 
 
-def measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[str, object]:
-    r"""Returns what the runner and a plain loop take on a data set, with an attention."""
+def _measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[str, object]:
     data, name = job
     for stored in Path(root).rglob('topomask-*.pt'):
         stored.unlink()  # transforms are to run
@@ -184,7 +183,7 @@ def measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[str
             load_config(CONFIG, options.split())
             loaders = create_loaders()
         else:
-            stages, loaders = _run(options.split())
+            stages, loaders = train(options.split())
             seconds |= stages
         plain, evaluation = _plain_loop(loaders, LAYERS.get(name), epochs)
     whole = seconds['epoch, s']
@@ -196,7 +195,7 @@ def measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[str
     }
 
 
-def _run(options: list[str]) -> tuple[dict[str, object], list[Any]]:
+def train(options: list[str]) -> tuple[dict[str, object], list[Any]]:
     r"""Trains with the runner. Returns the seconds of its stages, and its loaders."""
     times: dict[str, list[float]] = defaultdict(list)
 
