@@ -35,7 +35,7 @@ from pyg_topomask.masks import HopMask
 from pyg_topomask.nn import KMIPAttention, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.transforms import AddGraphRandomFeatures, AddRandomWalkKernel, AddSVDEncoding
 
-__all__ = ['run']
+__all__ = ['MEASURES', 'TARGETS', 'Target', 'row', 'run']
 
 Figures = dict[str, float]
 
@@ -54,8 +54,8 @@ GPS, LAYERS = {64: 32, 150: 32}, 3
 
 
 def _transforms_of_digits(quick: bool) -> Figures:
-    row, _ = runs.train(['optim.max_epoch', '2', 'topomask.progress', 'False'])
-    return {'us a graph': float(str(row['transforms, s'])) / 1797 * 1e6, 'peak, MiB': float(str(row['peak, MiB']))}
+    stages, _ = runs.train(['optim.max_epoch', '2', 'topomask.progress', 'False'])
+    return {'us a graph': float(str(stages['transforms, s'])) / 1797 * 1e6, 'peak, MiB': float(str(stages['peak, MiB']))}
 
 
 def _transform(name: str, quick: bool) -> Figures:
@@ -247,11 +247,12 @@ def _write(kept: Mapping[str, Figures], commit: str, now: str, folder: Path) -> 
         + f'Lists of graphs have {", ".join(map(str, LISTS))} nodes each, models batches of {GPS[64]} graphs of '
         f'{" and ".join(map(str, GPS))}. Peak memory is that beyond what the process held.'
     )
-    rows = [_row(target, kept, commit, now, folder) for target in TARGETS]
+    rows = [row(target, kept, commit, now, folder) for target in TARGETS]
     write_table('targets', 'Targets of speed and memory', note, rows, folder)
 
 
-def _row(target: Target, kept: Mapping[str, Figures], commit: str, now: str, folder: Path) -> dict[str, object]:
+def row(target: Target, kept: Mapping[str, Figures], commit: str, now: str, folder: Path) -> dict[str, object]:
+    r"""Returns the row of a target, from the figures of measures by version and name, and from the tables of a folder."""
     before, after = _measured(target, kept, commit), _measured(target, kept, now) or _of_table(target, target.figures, folder)
     compared = {name: before[name] / figure for name, figure in after.items() if name in before} if target.over else after
     bounds = {name: next(bound for part, bound in target.wanted.items() if part in name) for name in compared}
