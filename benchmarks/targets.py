@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -102,7 +102,7 @@ def _conv() -> Module:
     return SAGEConv(CHANNELS, CHANNELS)
 
 
-def _stacked(layers: list[Module], x: Tensor, edge_index: Tensor, **keywords: object) -> None:
+def _stacked(layers: Iterable[Module], x: Tensor, edge_index: Tensor, **keywords: object) -> None:
     for layer in layers:
         x = layer(x, edge_index, **keywords)
     x.sum().backward()
@@ -141,7 +141,7 @@ def _preparations(quick: bool) -> Figures:
 
     with mock.patch.object(HopMask, 'prepare', counted):
         for _ in range(5):
-            _stacked(list(layers), x, data.edge_index)
+            _stacked(layers, x, data.edge_index)
     return {'': calls}
 
 
