@@ -246,7 +246,8 @@ def _write(kept: Mapping[str, Figures], commit: str, now: str, folder: Path) -> 
         'is what the targets were set by, on another day. A target "x" is a bound of "before" over "now", from below. '
         + (f'"before" is commit {commit}. ' if commit else '"before" takes a commit, which --before names. ')
         + f'Lists of graphs have {", ".join(map(str, LISTS))} nodes each, models batches of {GPS[64]} graphs of '
-        f'{" and ".join(map(str, GPS))}. Peak memory is that beyond what the process held.'
+        f'{" and ".join(map(str, GPS))}. Peak memory is that beyond what the process held. '
+        f'Load of the machine in the last quarter of an hour: {os.getloadavg()[2]:.0f} processes.'
     )
     rows = [row(target, kept, commit, now, folder) for target in TARGETS]
     write_table('targets', 'Targets of speed and memory', note, rows, folder)
