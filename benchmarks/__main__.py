@@ -3,6 +3,7 @@ r"""Runs benchmarks, and writes the report: :obj:`python -m benchmarks [NAME ...
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if options.list:
         print(_list())
         return 0
+    if options.before:
+        os.environ['PYG_TOPOMASK_BEFORE'] = options.before
     full = options.full or (bool(options.names) and not options.quick and all(map(_needs_gpu, options.names)))
     folder = options.out or (RESULTS if full or options.names == [REPORT] else RESULTS / 'quick')
     folder.mkdir(parents=True, exist_ok=True)
@@ -54,6 +57,7 @@ def _parse(arguments: Sequence[str] | None) -> argparse.Namespace:
         '--quick', action='store_true', help='a smoke run of small sizes and few repetitions, the default of all others'
     )
     parser.add_argument('--out', type=Path, help=f'where to write (default: {RESULTS.name}, or {RESULTS.name}/quick)')
+    parser.add_argument('--before', metavar='COMMIT', help='what before_after and targets compare with (PYG_TOPOMASK_BEFORE)')
     parser.add_argument('--list', action='store_true', help='what each benchmark is for, and how long it took in full')
     options = parser.parse_args(arguments)
     unknown = set(options.names) - {*BENCHMARKS, REPORT}

@@ -17,7 +17,7 @@ from tqdm import tqdm
 from benchmarks.harness import Unavailable, interleaved_medians, write_table
 from benchmarks.paths import CASES, DEGREE, FEATURES, HEADS, LENGTH, P_HALT, WALKS, make_layers, make_paths
 
-__all__ = ['run']
+__all__ = ['ROOT', 'run', 'unpack']
 
 ROOT = Path(__file__).parents[1]
 #: The commit to compare with; the default is the last one before the first pass over speed.
@@ -27,7 +27,7 @@ BEFORE = 'db68ae1'
 def run(quick: bool, folder: Path) -> None:
     commit = os.environ.get('PYG_TOPOMASK_BEFORE', BEFORE)
     with tempfile.TemporaryDirectory() as earlier, ExitStack() as stack:
-        _unpack(commit, Path(earlier))
+        unpack(commit, Path(earlier))
         before, after = (stack.enter_context(_Package(tree, quick)) for tree in (earlier, str(ROOT)))
         repeats = 1 if quick else 9
         paths: list[dict[str, object]] = []
@@ -67,7 +67,8 @@ def _compare(before: _Package, after: _Package, path: str, repeats: int) -> tupl
     return seconds['before'] * 1e3, seconds['after'] * 1e3
 
 
-def _unpack(commit: str, folder: Path) -> None:
+def unpack(commit: str, folder: Path) -> None:
+    r"""Writes the package of a commit to a folder."""
     command = ['git', 'archive', '--format=tar', commit, 'pyg_topomask']
     try:
         archive = subprocess.run(command, cwd=ROOT, check=True, capture_output=True).stdout

@@ -22,7 +22,7 @@ from pyg_topomask.operators.polynomial import Polynomial
 from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.ops.routes.choice import choose_route
 
-__all__ = ['run']
+__all__ = ['MASKS', 'roads', 'run']
 
 #: The side of the grid, and the share of its edges that are kept: nodes have 2.5 neighbors, as on roads.
 SIDE, KEPT = 447, 0.625
@@ -50,9 +50,9 @@ def run(quick: bool, folder: Path) -> None:
     torch.manual_seed(0)
     torch.set_num_threads(1)
     scale = 8 if quick else 1
-    roads, random = _roads(SIDE // scale), random_graph((SIDE // scale) ** 2, DEGREE)
+    grid_roads, random = roads(SIDE // scale), random_graph((SIDE // scale) ** 2, DEGREE)
     copied, rows = _copy_rate(2**26 // scale), []
-    for kind, edges in (('roads', roads), ('random', random)):
+    for kind, edges in (('roads', grid_roads), ('random', random)):
         size = (SIDE // scale) ** 2
         x, shuffled = torch.randn(size, CHANNELS, requires_grad=True), torch.randperm(size)[edges]
         conv = GATConv(CHANNELS, CHANNELS // HEADS, HEADS)
@@ -111,7 +111,7 @@ def _copy_rate(size: int) -> float:
     return 8 * size / seconds['copy']
 
 
-def _roads(side: int) -> Tensor:
+def roads(side: int) -> Tensor:
     r"""Returns a share of the edges between nodes that are next to each other in a square grid, in both directions."""
     source, target = grid(side, side)[0]
     straight = (target - source == 1) | (target - source == side)

@@ -35,6 +35,7 @@ BENCHMARKS = {
         'layers', 'a training step of every attention on batches of small graphs and on large ones', ('layers',)
     ),
     'runs': Benchmark('runs', 'whole runs compared with a plain loop of PyG, from the command on', ('runs', 'runs_start')),
+    'targets': Benchmark('targets', 'targets of speed and memory, at an earlier commit and now', ('targets',)),
     'advise': Benchmark('advise', 'the command advise on data with and without a gain', ('advise', 'advise_models')),
     'memory': Benchmark('memory', 'peak memory of the combine step as features grow', ('memory',)),
     'sampler': Benchmark('sampler', 'steps of the walk sampler per second, compared with torch_sparse', ('sampler',)),

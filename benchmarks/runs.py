@@ -39,7 +39,7 @@ from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.data.transforms import apply_in_memory
 
-__all__ = ['LAYERS', 'run', 'with_layers_of_pyg']
+__all__ = ['LAYERS', 'run', 'train', 'with_layers_of_pyg']
 
 #: The attentions of the runner. Those that compare all pairs of nodes do not run on the one large graph.
 ATTENTIONS = ('None', 'Linear', 'Transformer', 'GRF', 'Hop', 'PowerSeries', 'HeatKernel', 'RWGNK', 'KMIP')
@@ -183,7 +183,7 @@ def _measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[st
             load_config(CONFIG, options.split())
             loaders = create_loaders()
         else:
-            stages, loaders = _run(options.split())
+            stages, loaders = train(options.split())
             seconds |= stages
         plain, evaluation = _plain_loop(loaders, LAYERS.get(name), epochs)
     whole = seconds['epoch, s']
@@ -195,7 +195,7 @@ def _measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[st
     }
 
 
-def _run(options: list[str]) -> tuple[dict[str, object], list[Any]]:
+def train(options: list[str]) -> tuple[dict[str, object], list[Any]]:
     r"""Trains with the runner. Returns the seconds of its stages, and its loaders."""
     times: dict[str, list[float]] = defaultdict(list)
 

@@ -48,6 +48,7 @@ _KERNELS = {
     'edge_hashes': 'hashes',
     'pattern_of_pairs': 'patterns',
     'patterns_of_visits': 'patterns',
+    'with_transpose': 'patterns',
     'power_loads': 'powers',
     'spectral_bound': 'powers',
 }

@@ -2,17 +2,25 @@ r"""The pairs of nodes within a number of hops, by a breadth-first search from e
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import torch
+from llvmlite import ir
+from numba import types
+from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import lowest_bit
+from pyg_topomask.machine.vectors import Writer, lowest_bit
 
 # Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
 _APART = 512
+# Labels that are looked at together.
+_BITS = 64
+_LABELS = ir.VectorType(ir.IntType(16), _BITS)
 # Hops after which the work for an edge is not estimated to grow further.
 _FEW = 10
 
@@ -83,12 +91,35 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
             place += 1
 
 
+@intrinsic
+def _labelled(typing: Any, label: Any, start: Any) -> Any:
+    r"""Returns which of 64 labels are not 0, one bit for each."""
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, signature.args, arguments)
+        pointer = write.at(*write.arguments)
+        labels = builder.load(builder.bitcast(pointer, _LABELS.as_pointer()), align=2)
+        return builder.bitcast(builder.icmp_unsigned('!=', labels, ir.Constant(_LABELS, [0] * _BITS)), ir.IntType(_BITS))
+
+    return types.int64(label, types.int64), generate
+
+
 @compiled
 def _list_labelled(label, ptr, start, visited, length):  # type: ignore[no-untyped-def]
     place = pair = 0
     for graph in range(len(ptr) - 1):
-        for node in range(ptr[graph], ptr[graph + 1]):
-            for other in range(ptr[graph], ptr[graph + 1]):
+        first, last = ptr[graph], ptr[graph + 1]
+        whole = first + (last - first) // _BITS * _BITS
+        for node in range(first, last):
+            for other in range(first, whole, _BITS):
+                bits = _labelled(label, pair)
+                while bits != 0:
+                    bit = lowest_bit(bits)
+                    bits &= bits - 1
+                    start[place], visited[place], length[place] = node, other + bit, label[pair + bit] - 1
+                    place += 1
+                pair += _BITS
+            for other in range(whole, last):
                 # Without a branch, which would be hard to predict: the next pair overwrites one with label 0.
                 start[place], visited[place], length[place] = node, other, label[pair] - 1
                 place += label[pair] != 0
@@ -99,7 +130,7 @@ def labelled_pairs(label: Tensor, ptr: Tensor, number: int) -> tuple[Tensor, Ten
     r"""Returns the pairs of nodes of the same graph whose label is not 0, in ascending order, and one less than their labels.
 
     Args:
-        label (torch.Tensor): The labels of all pairs of nodes of the same graph, by row, :obj:`[num_pairs]`.
+        label (torch.Tensor): The labels of all pairs of nodes of the same graph, by row, in int16, :obj:`[num_pairs]`.
         ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
         number (int): How many labels are not 0.
     """

@@ -1,11 +1,18 @@
-r"""The meetings of walks, compiled with Numba: a table per start node replaces sorting all meetings."""
+r"""The meetings of walks, compiled with Numba: a table per start node replaces sorting all meetings.
+
+As loops over slices of arrays, the sums of blocks took 5.2 times as long on 128 graphs of 23 nodes, and 1.3
+times on 16 of 400 (4 walks of 3 hops, Zen 5).
+"""
 
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import torch
+from numba import types
+from numba.extending import intrinsic
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -13,7 +20,7 @@ from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.patterns import pointers, with_transpose
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import lowest_bit
+from pyg_topomask.machine.vectors import Writer, lowest_bit
 
 # Nodes that are met are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
 _APART = 512
@@ -72,10 +79,25 @@ def _meet(  # type: ignore[no-untyped-def]
     return pairs, used
 
 
-@compiled(any_order=True)
-def _add_multiple(x, factor, out):  # type: ignore[no-untyped-def]
-    for place in range(len(x)):
-        out[place] += factor * x[place]
+@intrinsic
+def _add_multiple(typing: Any, x: Any, factor: Any, out: Any, start: Any, out_start: Any, size: Any) -> Any:
+    r"""Adds a multiple of some numbers to others."""
+    signature = types.void(x, x.dtype, out, types.int64, types.int64, types.int64)
+
+    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        write = Writer(context, builder, signature.args, arguments)
+        x, factor, out, start, out_start, size = write.arguments
+        factors = write.filled(factor, write.lanes)
+
+        def add(place: Any, mask: Any) -> None:
+            target = write.at(out, out_start, place)
+            product = write.multiply(factors, write.load(write.at(x, start, place), write.lanes, mask))
+            write.store(write.add(write.load(target, write.lanes, mask), product), target, mask)
+
+        write.for_channels(size, add)
+        return context.get_dummy_value()
+
+    return signature, generate
 
 
 @compiled
@@ -100,9 +122,8 @@ def _add_blocks(  # type: ignore[no-untyped-def]
         for visit in range(rowptr[first], rowptr[last]):
             target = pairs[graph] + (start[visit] - first) * number
             for other in range(hops + 1):
-                row, kind = other * number + visited[visit] - first, length[visit] + other
-                source = table[row * number : (row + 1) * number]
-                _add_multiple(source, load[visit], out[kind, target : target + number])
+                row, kind = other * number + visited[visit] - first, np.int64(length[visit]) + other
+                _add_multiple(table, load[visit], out, row * number, kind * pairs[-1] + target, number)
 
 
 @compiled
@@ -185,7 +206,8 @@ def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor
     tables: list[Array] = []
     for visits in (query, key):
         tables += [_ends(visits[0], num_nodes), *arrays_of(visits)]
-    in_chunks(lambda first, last: _add_blocks(first, last, array_of(ptr), pairs, *tables, hops, out), pairs, 2 * hops + 1)
+    numbers = out.reshape(-1)
+    in_chunks(lambda first, last: _add_blocks(first, last, array_of(ptr), pairs, *tables, hops, numbers), pairs, 2 * hops + 1)
     return torch.from_numpy(out)
 
 

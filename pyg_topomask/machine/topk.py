@@ -23,14 +23,15 @@ from pyg_topomask.machine.vectors import Writer, index, lowest_bit, multiply
 _ROWS, _QUERIES, _LANES = 8, 64, 16
 # Keys of a block, and numbers of a block of keys with many channels.
 _KEYS, _NUMBERS = 2**12, 2**18
+# Bits of a word.
+_BITS = 64
 # Numbers of a page of memory.
 _PAGE = 1024
-# The first scores of a query are divided into at least so many groups, and into twice as many as there are keys to find.
+# The first scores of a query are divided into a multiple of so many groups, at least twice as many as there are keys to find,
+# and those of all keys of a small graph into half as many.
 _GROUPS = 32
-# Beyond so many numbers, sorting takes less time than comparing all pairs.
+# Of at most so many keys, all scores are looked at together. Beyond, sorting takes less time than comparing all pairs.
 _FEW = 512
-# The scores of at most so many keys are all compared with each other.
-_RANKED = 64
 _INTEGER, _INTEGERS = ir.IntType(32), ir.VectorType(ir.IntType(32), _LANES)
 
 
@@ -154,14 +155,28 @@ def _keep(top, chosen, held, bounds, maxima, ranks, space, places, query, num, s
 
 
 @compiled
-def _rank_all(score, start, size, num, ranks, best, output, first):  # type: ignore[no-untyped-def]
-    r"""Writes the best keys of a query by the ranks of all its scores."""
-    for place in range(start + size, start + (size + _LANES - 1) // _LANES * _LANES):
-        score[place] = -np.inf
-    _rank(score, start, size, ranks)
-    for key in range(size):
-        if ranks[key] < num:
-            best[output + ranks[key]] = first + key
+def _best(score, rows, width, size, num, groups, maxima, ranks, top, chosen, places, best, output, slots, first):  # type: ignore[no-untyped-def]
+    r"""Writes the best keys of some queries, given their scores with all keys, and with :math:`-\infty` up to a multiple of
+    groups.
+    """
+    for row in range(rows):
+        start, number, bound = row * width, 0, score.dtype.type(-np.inf)
+        if size > groups:
+            bound = _bound(score, start, size, num, groups, maxima, ranks)
+        for offset in range(0, size, _BITS):
+            bits = np.int64(0)
+            for place in range(0, min(_BITS, size - offset), _LANES):  # fewer ends of loops, which would be hard to predict
+                bits |= _larger(score, start + offset + place, bound, 1) << np.int64(place)
+            while bits != 0:
+                key = offset + lowest_bit(bits)
+                bits &= bits - 1
+                top[number], chosen[number] = score[start + key], first + key
+                number += 1
+        _rank(top, 0, number, ranks)
+        for place in range(number):  # without a branch on ranks, which would be hard to predict
+            places[ranks[place]] = chosen[place]
+        for rank in range(min(num, number)):  # fewer where scores are NaN
+            best[output + row * slots + rank] = places[rank]
 
 
 @compiled
@@ -170,7 +185,8 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
     most = 1
     for panel in range(first_panel, last_panel):
         most = max(most, count[graph_of[panel]])
-    groups = max(_GROUPS, (2 * slots + _LANES - 1) // _LANES * _LANES)
+    groups = (2 * slots + _GROUPS - 1) // _GROUPS * _GROUPS
+    fewer = groups // 2
     width = min(max(min(_KEYS, _NUMBERS // channels), 4 * groups) // groups, (most + groups - 1) // groups) * groups
     limit, scores = 2 * slots + 2 * _LANES, np.empty(_ROWS * width, q.dtype)
     top, chosen = np.empty(_QUERIES * limit + _LANES, q.dtype), np.empty(_QUERIES * limit, np.int32)
@@ -178,20 +194,25 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
     length = max(limit, groups, width) + _LANES
     ranks, space, places = np.empty(length, np.int32), np.empty(length, q.dtype), np.empty(length, np.int32)
     maxima = np.empty(groups, q.dtype)
+    some = maxima[:fewer]
     for head in range(heads):
         for panel in range(first_panel, last_panel):
             graph, begin = graph_of[panel], query_of[panel]
             first, number = start[graph], count[graph]
             queries, num = min(_QUERIES, number - begin), min(slots, number)
-            if number <= _RANKED:
+            if number <= min(width, _FEW):
+                filled = (number + fewer - 1) // fewer * fewer
+                for row in range(_ROWS):
+                    scores[row * width + number : row * width + filled] = -np.inf
                 for query in range(0, queries, _ROWS):
                     rows = min(_ROWS, queries - query)
                     place = ((first + begin + query) * heads + head) * channels
                     key = head * channels * apart + first
                     multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, number)
-                    for row in range(rows):
-                        place = (head * nodes + first + begin + query + row) * slots
-                        _rank_all(scores, row * width, number, num, ranks, best, place, first)
+                    place = (head * nodes + first + begin + query) * slots
+                    _best(
+                        scores, rows, width, filled, num, fewer, some, ranks, top, chosen, places, best, place, slots, first
+                    )  # fmt: skip
                 continue
             held[:], bounds[:] = 0, -np.inf
             for first_key in range(0, number, width):

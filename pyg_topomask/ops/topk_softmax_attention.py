@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.utils.functorch import transformable, unwrapped
@@ -26,11 +27,14 @@ def _pattern_and_value(index: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
     size = num_nodes * heads
     kind = torch.int32 if max(size * slots, size) < 2**31 else torch.int64
     col = (index * heads + torch.arange(heads, device=index.device).unsqueeze(1)).flatten().to(kind)
-    perm = stable_argsort(col, size)
     rowptr = torch.arange(size + 1, device=col.device, dtype=kind) * slots
+    given = valid.flatten().float().unsqueeze(0)
+    if not torch.compiler.is_compiling() and (compiled := kernel('with_transpose', col.device)):
+        return *compiled(rowptr, col, size), given
+    perm = stable_argsort(col, size)
     rowptr_t = torch.searchsorted(col.index_select(0, perm), torch.arange(size + 1, device=col.device, dtype=kind)).to(kind)
     col_t = torch.div(perm, max(slots, 1), rounding_mode='floor').to(kind)
-    return rowptr, col, rowptr_t, col_t, perm.to(kind), valid.flatten().float().unsqueeze(0)
+    return rowptr, col, rowptr_t, col_t, perm.to(kind), given
 
 
 def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:

@@ -95,3 +95,20 @@ def test_whole_runs() -> None:
     assert f"takes {over('multihead')} times as long as with PyG's `GPSConv(multihead)`" in text
     assert f'{over("performer")} times as long as with `GPSConv(performer)`' in text
     assert f'Our runner takes {runner} times as long as this loop' in text
+
+
+def test_costs_of_whole_runs() -> None:
+    text = ' '.join((ROOT / 'docs' / 'which_mask.md').read_text(encoding='utf-8').split())
+    masks = 'GRF', 'Hop', 'PowerSeries', 'HeatKernel', 'RWGNK'
+    seconds = {(row['data'], row['attention']): float(row['epoch, s'] or row['plain loop, s']) for row in read('runs')}
+    digits, large = (
+        {name: seconds[data, name] for name in (*masks, 'GPSConv(multihead)', 'GPSConv(performer)') if (data, name) in seconds}
+        for data in ('digits', 'one graph')
+    )
+    assert (
+        f'an epoch of digits takes {span([digits[name] for name in masks])} s with `GRF`, `Hop`, `PowerSeries`, `HeatKernel` '
+        f'or `RWGNK`, {digits["GPSConv(multihead)"]:.1f} s with `GPSConv(multihead)` of PyG, and '
+        f'{digits["GPSConv(performer)"]:.1f} s with `GPSConv(performer)`. On one graph of 100,000 nodes, it takes '
+        f'{large["GRF"]:.0f} s with `GRF`, {large["Hop"]:.0f} s with `Hop`, {large["PowerSeries"]:.0f} s with `PowerSeries`, '
+        f'{large["HeatKernel"]:.0f} s with `HeatKernel`, and {large["GPSConv(performer)"]:.0f} s with `GPSConv(performer)`.'
+    ) in text

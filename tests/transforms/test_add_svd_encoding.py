@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from oracles import weight_matrix
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import Compose, ToUndirected
+from torch_geometric.utils import grid
 
 from pyg_topomask.transforms import add_svd_encoding
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
@@ -76,6 +77,22 @@ def test_ranks_below_the_full_one_keep_the_largest_values() -> None:
     assert full[3] - full[4] > 0.05
     left, right = AddSVDEncoding(4)(data).svd_encoding.split(4, dim=1)
     assert_encodings(left, right, weight_matrix(data, None, 'target_to_source'), 4)
+
+
+def test_few_values_of_large_symmetric_matrices() -> None:
+    edges, weight = random_edges(200, 500, seed=1), torch.rand(500)
+    graphs = [
+        Data(edge_index=torch.cat([edges, edges.flip(0)], dim=1), edge_weight=torch.cat([weight, weight]), num_nodes=200),
+        Data(edge_index=grid(10, 20)[0], num_nodes=200),  # with repeated values
+        Data(edge_index=torch.tensor([[3, 7, 7, 90], [7, 3, 90, 7]]), num_nodes=200),  # with two values
+    ]
+    for data, together in zip(graphs, AddSVDEncoding(8)(graphs), strict=True):
+        encoding, matrix = AddSVDEncoding(8)(data).svd_encoding, weight_matrix(data, None, 'target_to_source')
+        assert torch.equal(encoding, together.svd_encoding)
+        left, right = encoding.double().numpy().reshape(200, 2, 8).swapaxes(0, 1)
+        values = np.linalg.svd(matrix, compute_uv=False)[:8]
+        np.testing.assert_allclose(left.T @ left, np.diag(values), atol=1e-5)
+        np.testing.assert_allclose(matrix @ right, left * values, atol=1e-5)
 
 
 @pytest.mark.parametrize('rank', [1, 3, 4, 9])

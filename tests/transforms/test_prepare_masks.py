@@ -13,6 +13,7 @@ from torch_geometric.transforms import AddSelfLoops
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask, HopMask, Mask
+from pyg_topomask.masks.base import stored_blocks
 from pyg_topomask.nn import GRFAttention, HopAttention
 from pyg_topomask.transforms import PrepareMasks
 
@@ -126,6 +127,15 @@ def test_weights_may_change_where_they_do_not_count() -> None:
     assert torch.equal(HopMask()(data).to_dense(), HopMask()(small_graph()).to_dense())
 
 
+def test_compiled_layers_use_stored_numbers() -> None:
+    layer, stored = HopAttention(8, 2), [PrepareMasks(HopMask())(data) for data in uneven_graphs()]
+    graph, fresh = (Graph.from_data(Batch.from_data_list(graphs)) for graphs in (stored, uneven_graphs()))
+    x = torch.randn(graph.num_nodes, 8)
+    layer(x, graph=graph)  # prepares the graph
+    compiled = torch.compile(layer, fullgraph=True, backend='aot_eager')
+    torch.testing.assert_close(compiled(x, graph=graph), layer(x, graph=fresh))
+
+
 # Settings ------------------------------------------------------------------------------------------------------------
 
 
@@ -193,6 +203,13 @@ def assert_prepared_anew(mask: Mask, data: Data, fresh: Data, which: str) -> Non
 def test_other_settings(mask: Mask) -> None:
     data = PrepareMasks(HopMask())(small_digraph())
     assert_prepared_anew(mask, data, small_digraph(), 'of other settings, or of another version')
+
+
+def test_another_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(stored_blocks, '_VERSION', 0)
+        data = PrepareMasks(HopMask())(small_graph())
+    assert_prepared_anew(HopMask(), data, small_graph(), 'of other settings, or of another version')
 
 
 def test_changed_edges() -> None:

@@ -16,7 +16,7 @@ import pyg_topomask.ops.topk.keops as keops
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.ops.scaling import power_of_two, row_size
+from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
 from pyg_topomask.ops.topk.rank import EXTRA, rank_found
 from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_choice, check_whole, described
 from pyg_topomask.utils.functorch import transformable, unwrapped
@@ -163,9 +163,9 @@ def _search(
     with torch.autocast(device_type=q.device.type, enabled=False):
         first, count = ptr[:-1].long(), ptr.diff().long()  # on the CPU, which divides the batch without waiting for a GPU
         segments = Segments.from_ptr(ptr.to(q.device, non_blocking=True), q.size(0))
-        # These factors keep the order of the keys, and their products and squares in range.
-        q = q / power_of_two(row_size(q)).unsqueeze(-1)
-        k = k / power_of_two(segments.maximum(row_size(k))).unsqueeze(-1)
+        if not in_range(q, k):  # these factors keep the order of the keys, and their products and squares in range
+            q = q / power_of_two(row_size(q)).unsqueeze(-1)
+            k = k / power_of_two(segments.maximum(row_size(k))).unsqueeze(-1)
         size = segments.sizes[segments.index]
         q, k = q.transpose(0, 1), k.transpose(0, 1)
         largest = int(count.max()) if count.numel() > 0 else 0
@@ -182,8 +182,12 @@ def _search(
                 dtype = torch.float32 if backend == 'faiss' else q.dtype
                 best = rank_found(q, k, segments.first, size, best, wanted, torch.finfo(dtype).eps, memory)
         itself = torch.arange(q.size(1), device=q.device).view(-1, 1, 1)
+        found = best.transpose(0, 1)
+        found = torch.where(found < 0, itself, found)  # also where scores were NaN
+        if best.numel() > 0 and num <= int(count[count > 0].min()):
+            return found.contiguous(), torch.ones(found.shape, dtype=torch.bool, device=q.device)
         index = itself.repeat(1, q.size(0), num)
-        index[..., :wanted] = torch.where(best < 0, itself.view(1, -1, 1), best).transpose(0, 1)
+        index[..., :wanted] = found
         valid = torch.arange(num, device=q.device) < size.view(-1, 1, 1)
         return index, valid.repeat(1, q.size(0), 1)
 
@@ -242,7 +246,7 @@ def _checked_ptr(ptr: Tensor, q: Tensor) -> Tensor:
 
 
 def _check_finite(**values: Tensor) -> None:
-    if torch.compiler.is_compiling() or any(value.numel() == 0 for value in values.values()):
+    if torch.compiler.is_compiling() or any(value.numel() == 0 for value in values.values()) or in_range(*values.values()):
         return
     for name, value in values.items():
         limit = torch.finfo(value.dtype).max / value.size(2)

@@ -95,6 +95,7 @@ def test_outputs(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.
     [
         at_night('cosine_with_warmup', 'gt.layer_type GINE+GRF'),
         ('step', 'gt.layer_type None+GRF topomask.transforms [] topomask.GRF.resample forward'),
+        ('none', 'gt.layer_type None+Hop topomask.transforms []'),  # which stores distances
         ('reduce_on_plateau', 'gt.layer_type GINE+Linear topomask.Linear.feature_map favor topomask.redraw_period 1'),
     ],
 )
