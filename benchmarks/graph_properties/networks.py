@@ -25,7 +25,7 @@ MOST_HOPS = 99
 
 
 class Model(NamedTuple):
-    r"""What makes a layer of a width, how many layers there are, what they are in words, and what the width is a multiple of."""
+    r"""What makes a layer of a width, how many layers there are, what they are in words, and a divisor of the width."""
 
     make: Callable[[int], Module]
     layers: int
@@ -105,8 +105,8 @@ class Block(Module):
             z = x + self.layer(normed, graph=graph)
         else:
             z = x + self.layer(normed, *([first] if isinstance(self.layer, GCN2Conv) else []), data.edge_index)
-        out = z + self.mlp(self.norms[1](z))
-        return out
+        block: Tensor = self.mlp(self.norms[1](z))
+        return z + block
 
 
 class Network(Module):

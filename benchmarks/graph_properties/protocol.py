@@ -78,15 +78,15 @@ def _write(results: Mapping[Job, Result], jobs: list[Job], folder: Path) -> None
             growth = [_log(each['larger'][-1]) - _log(each['larger'][0]) for each in runs]  # type: ignore[index]
             larger.append({'task': task, 'model': model, **sizes, 'growth': show(growth)})
     note = (
-        'The graphs, the sizes and the loss are those of the A-DGN paper (ICLR 2023), from the generator of the PNA paper with a '
-        'draw of our own: 5,120 graphs of 25 to 34 nodes for training, 640 for validation, 1,280 for test. Numbers are log10 of '
-        'the mean squared error, mean ± standard error over seeds: lower is better. All models have the same network around '
-        'their layers (batch norm, residual connections, feed-forward blocks; GPS has its own), as many parameters as the width '
-        f'allows to come near {PARAMETERS:,}, {EPOCHS} epochs with a one-cycle learning rate in batches of {BATCH}, Adam, and '
-        f'weight decay 1e-6. The learning rate, {RATES[0]} or {RATES[1]}, is the one with the better validation after '
-        f'{EPOCHS_OF_RATES} epochs of another seed. The results are those of the epoch with the best validation. Among masks, the '
-        'one with the best mean validation is compared with all others; a difference below two standard errors is "not '
-        'distinguishable". Seconds are those of a processor in training, on one thread.'
+        'The graphs, the sizes and the loss are those of the A-DGN paper (ICLR 2023), from the generator of the PNA paper with '
+        'a draw of our own: 5,120 graphs of 25 to 34 nodes for training, 640 for validation, 1,280 for test. Numbers are log10 '
+        'of the mean squared error, mean ± standard error over seeds: lower is better. All models have the same network around '
+        'their layers (batch norm, residual connections, feed-forward blocks; GPS has its own), as many parameters as the '
+        f'width allows to come near {PARAMETERS:,}, {EPOCHS} epochs with a one-cycle learning rate in batches of {BATCH}, '
+        f'Adam, and weight decay 1e-6. The learning rate, {RATES[0]} or {RATES[1]}, is the one with the better validation '
+        f'after {EPOCHS_OF_RATES} epochs of another seed. The results are those of the epoch with the best validation. Among '
+        'masks, the one with the best mean validation is compared with all others; a difference below two standard errors is '
+        '"not distinguishable". Seconds are those of a processor in training, on one thread.'
     )
     write_table('graph_properties', 'Distances, eccentricities and diameters of small graphs', note, rows, folder)
     note = (

@@ -56,9 +56,10 @@ def train(job: Job) -> dict[str, float | list[float]]:
             optimizer.step()
             scheduler.step()
         seconds += time.process_time() - start
-        if epoch % 2 == 0 or epoch == job.epochs:
-            if (error := score(network, parts['val'], diameter)) < best:
-                best, state = error, {name: value.clone() for name, value in network.state_dict().items()}
+        if epoch % 2 and epoch < job.epochs:
+            continue
+        if (error := score(network, parts['val'], diameter)) < best:
+            best, state = error, {name: value.clone() for name, value in network.state_dict().items()}
     network.load_state_dict(state)
     larger = [score(network, _prepared(network, larger_graphs(*sizes, job.task)), diameter) for sizes in LARGER]
     test = score(network, parts['test'], diameter)

@@ -40,15 +40,16 @@ class MaskedLinearAttention(torch.nn.Module):
     Under autocast, the layer warns once if the mask has learned negative numbers. Terms of opposite sign then cancel, which
     magnifies the rounding errors of queries and keys.
 
-    Attention is a mean, which forgets how many nodes it is over and how much weight they have. With :obj:`sums=True`, the output
-    projection also reads sums under the mask, as in `"Principal Neighbourhood Aggregation for Graph Nets"
-    <https://arxiv.org/abs/2004.05718>`_, on a logarithmic scale:
+    Attention is a mean, which forgets how many nodes it is over and how much weight they have. With :obj:`sums=True`, the
+    output projection also reads sums under the mask on a logarithmic scale. Means and sums side by side are an idea of the
+    `"Principal Neighbourhood Aggregation for Graph Nets" <https://arxiv.org/abs/2004.05718>`_ paper:
 
     .. math::
         \mathbf{y}_i = \mathbf{W}_o \left[ \mathbf{a}_i \, \Vert \, g \left( \textstyle \sum_j M_{ij} \max(\mathbf{W}_s
         \mathbf{x}_j, 0) \right) \right], \qquad g(t) = \operatorname{sign}(t) \log(1 + |t|)
 
-    for the mean :math:`\mathbf{a}_i` above. A mask that grows with the distance makes the logarithm nearly the largest distance.
+    where :math:`\mathbf{a}_i` is the mean above. Under a mask that grows with the distance, the logarithm is close to the largest
+    distance.
 
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
