@@ -48,7 +48,7 @@ class MaskedLinearAttention(torch.nn.Module):
         \mathbf{y}_i = \mathbf{W}_o \left[ \mathbf{a}_i \, \Vert \, g \left( \textstyle \sum_j M_{ij} \max(\mathbf{W}_s
         \mathbf{x}_j, 0) \right) \right], \qquad g(t) = \operatorname{sign}(t) \log(1 + |t|)
 
-    where :math:`\mathbf{a}_i` is the mean above. Under a mask that grows with the distance, the logarithm is close to the largest
+    where :math:`\mathbf{a}_i` is the mean above. If a mask grows with the distance, the logarithm is close to the largest
     distance.
 
     Args:
