@@ -137,7 +137,7 @@ def test_pairs_beyond_the_estimate_are_refused() -> None:
 
 
 def test_geometric_weights_have_two_numbers_a_head_and_continue() -> None:
-    data = ring(9)
+    data = Data(edge_index=ring(9), num_nodes=9)
     mask = HopMask(4, 3, 'geometric').double()
     assert mask.raw_f.shape == (4, 2)
     with torch.no_grad():
