@@ -14,7 +14,7 @@ from torch_geometric.utils import scatter
 
 from benchmarks.graph_properties.data import STEPS
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import HopMask, PowerSeriesMask
+from pyg_topomask.masks import HopMask
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 
 __all__ = ['MODELS', 'Model', 'Network']
@@ -41,11 +41,6 @@ def _gin(width: int) -> GINConv:
     return GINConv(Sequential(Linear(width, width), ReLU(), Linear(width, width)))
 
 
-def _gps(width: int, local: bool, kind: str) -> Module:
-    keywords = {'head_channels': width // HEADS} if kind == 'performer' else None
-    return GPSConv(width, _gin(width) if local else None, HEADS, attn_type=kind, attn_kwargs=keywords)
-
-
 #: The degrees of the graphs of training, which PNA reads.
 _DEGREES = torch.bincount(torch.tensor([1, 2, 2, 2, 3, 3, 4, 5, 6, 8]))
 
@@ -59,9 +54,6 @@ MODELS = {
     'Hop with sums, geometric': Model(lambda width: _hop(width, True, 'geometric'), 3, 'the mask, means and sums'),
     'Hop with sums': Model(lambda width: _hop(width, True), 3, 'the mask, means and sums'),
     'Hop': Model(lambda width: _hop(width, False), 3, 'the mask, means'),
-    'PowerSeries with sums': Model(
-        lambda width: MaskedLinearAttention(width, HEADS, PowerSeriesMask(HEADS, 8, 'hops'), sums=True), 3, 'another mask'
-    ),
     'Linear with sums': Model(lambda width: MaskedLinearAttention(width, HEADS, sums=True), 3, 'no mask, means and sums'),
     'Linear': Model(lambda width: MaskedLinearAttention(width, HEADS), 3, 'no mask'),
     'softmax with distances': Model(
@@ -69,14 +61,11 @@ MODELS = {
         3,
         'softmax attention whose bias is a learned function of the distance, as in Graphormer',
     ),
-    'Transformer': Model(lambda width: _gps(width, False, 'multihead'), 3, 'softmax attention, encodings'),
-    'GPS, softmax': Model(lambda width: _gps(width, True, 'multihead'), 6, 'GIN beside softmax attention, encodings'),
-    'GPS, Performer': Model(lambda width: _gps(width, True, 'performer'), 6, 'GIN beside linear attention, encodings'),
+    'GPS, softmax': Model(lambda width: GPSConv(width, _gin(width), HEADS), 6, 'GIN beside softmax attention, encodings'),
     'GCN': Model(lambda width: GCNConv(width, width), 16, 'message passing', 1),
     'GAT': Model(lambda width: GATConv(width, width // HEADS, HEADS), 16, 'message passing'),
     'SAGE': Model(lambda width: SAGEConv(width, width), 16, 'message passing', 1),
     'GIN': Model(_gin, 16, 'message passing', 1),
-    'GIN, 8 layers': Model(_gin, 8, 'message passing', 1),
     'PNA': Model(_pna, 8, 'message passing', 1),
     'GCNII': Model(lambda width: GCN2Conv(width, 0.1, 0.5, 1), 16, 'message passing, the first features in every layer', 1),
     'A-DGN': Model(
