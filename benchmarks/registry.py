@@ -128,6 +128,11 @@ BENCHMARKS = {
             'accuracy_depth',
         ),
     ),
+    'graph_properties': Benchmark(
+        'graph_properties/protocol',
+        'distances, eccentricities and diameters: masks compared with message passing',
+        ('graph_properties', 'graph_properties_larger'),
+    ),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
     'sharding': Benchmark('sharding', 'one graph in several processes', ('sharding', 'sharding_bytes', 'sharding_limited')),

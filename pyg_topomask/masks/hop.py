@@ -33,6 +33,8 @@ from pyg_topomask.walks.features import WalkFeatures
 
 #: Initial values by name, called with the number of heads and of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
+# The logarithm of the largest number of a geometric f, so that sums of large features stay finite.
+_LARGEST = 64.0
 # The largest number of pairs to list, which needs about four gigabytes.
 _MOST = 2**26
 
@@ -100,7 +102,11 @@ class HopMask(LogarithmicMask):
             \rfloor` in head :math:`h` of :math:`H`. With :obj:`"hops"`, they start at different hops: :math:`f_d = 1` for
             :math:`d = h \bmod (K + 1)`. All other entries start at 0.02. With :obj:`"decay"`, all heads start with
             :math:`f_d = 2^{-d}`. Balls are clearly the best on two tasks on trees, and close to the best on meshes
-            (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`, :obj:`accuracy_meshes.md`).
+            (:obj:`benchmarks/results/accuracy_trees.md`, :obj:`accuracy_lookup.md`, :obj:`accuracy_meshes.md`). With
+            :obj:`"geometric"`, a head learns two numbers in place of :math:`f`, for :math:`f_d = \min(c \, r^d, e^{64})`. It
+            starts with :math:`c = 1` and a ratio :math:`r` from 1/2 to 2, and continues to distances that training has not
+            seen. With :obj:`sums=True`, the layer then reads distances, the best of what was tried on them
+            (:obj:`benchmarks/results/graph_properties.md`).
             (default: :obj:`"balls"`)
         learnable (bool): Learn :math:`f`. (default: :obj:`True`)
         positive (bool, optional): Learn the logarithm of :math:`f`, see :class:`~pyg_topomask.masks.PowerSeriesMask`.
@@ -114,7 +120,7 @@ class HopMask(LogarithmicMask):
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes and edges
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-        - **parameters:** :obj:`raw_f` :math:`(H, K + 1)`
+        - **parameters:** :obj:`raw_f` :math:`(H, K + 1)`, or :math:`(H, 2)` with :obj:`f="geometric"`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -145,10 +151,16 @@ class HopMask(LogarithmicMask):
         self.max_hops = max_hops
         self.flow = flow
         if isinstance(f, str):
-            check_choice(tuple(STARTS), f=f)
-            f = STARTS[f](heads, max_hops + 1)
-        initial = series_parameter('f', f, heads, max_hops + 1, each='number of hops')
-        self._begin(initial, resolve_positive('f', initial, positive))
+            check_choice((*STARTS, 'geometric'), f=f)
+        self.geometric = isinstance(f, str) and f == 'geometric'
+        if self.geometric:
+            if positive is False:
+                raise ArgumentError('positive', 'False with f="geometric", whose numbers are positive', 'None and True')
+            initial = torch.stack([torch.ones(heads), torch.linspace(0.5, 2.0, heads)], dim=1)
+        else:
+            given = STARTS[f](heads, max_hops + 1) if isinstance(f, str) else f
+            initial = series_parameter('f', given, heads, max_hops + 1, each='number of hops')
+        self._begin(initial, self.geometric or resolve_positive('f', initial, positive))
         self.raw_f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
         self.reset_parameters()
 
@@ -158,7 +170,11 @@ class HopMask(LogarithmicMask):
     @property
     def f(self) -> Tensor:
         r""":math:`f`, :obj:`[heads, K + 1]`."""
-        return self._numbers(self.raw_f)
+        if not self.geometric:
+            return self._numbers(self.raw_f)
+        logarithm, slope = self.raw_f.to(torch.promote_types(self.raw_f.dtype, torch.float32)).split(1, dim=1)
+        hops = torch.arange(self.max_hops + 1, dtype=slope.dtype, device=slope.device)
+        return (logarithm + slope * hops).clamp(max=_LARGEST).exp()
 
     def settings(self) -> Hashable:
         return type(self), self.max_hops, self.flow

@@ -22,10 +22,16 @@ def under(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttentio
     r"""Returns a function that builds linear attention with a mask, with the arguments of both."""
 
     def build(
-        channels: int, heads: int = 1, dropout: float = 0.0, feature_map: str = 'relu', route: str = 'auto', **options: Any
+        channels: int,
+        heads: int = 1,
+        dropout: float = 0.0,
+        feature_map: str = 'relu',
+        route: str = 'auto',
+        sums: bool = False,
+        **options: Any,
     ) -> MaskedLinearAttention:
         return MaskedLinearAttention(
-            channels, heads, mask=mask(heads=heads, **options), feature_map=feature_map, dropout=dropout, route=route
+            channels, heads, mask(heads=heads, **options), feature_map, dropout, route=route, sums=sums
         )
 
     *arguments, _ = inspect.signature(build).parameters.values()

@@ -40,6 +40,17 @@ class MaskedLinearAttention(torch.nn.Module):
     Under autocast, the layer warns once if the mask has learned negative numbers. Terms of opposite sign then cancel, which
     magnifies the rounding errors of queries and keys.
 
+    Attention is a mean, which forgets how many nodes it is over and how much weight they have. With :obj:`sums=True`, the
+    output projection also reads sums under the mask on a logarithmic scale. Means and sums side by side are an idea of the
+    `"Principal Neighbourhood Aggregation for Graph Nets" <https://arxiv.org/abs/2004.05718>`_ paper:
+
+    .. math::
+        \mathbf{y}_i = \mathbf{W}_o \left[ \mathbf{a}_i \, \Vert \, g \left( \textstyle \sum_j M_{ij} \max(\mathbf{W}_s
+        \mathbf{x}_j, 0) \right) \right], \qquad g(t) = \operatorname{sign}(t) \log(1 + |t|)
+
+    where :math:`\mathbf{a}_i` is the mean above. If a mask grows with the distance, the logarithm is close to the largest
+    distance.
+
     Args:
         channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and needs :obj:`out_channels`.
         heads (int): The number of heads. (default: :obj:`1`)
@@ -54,6 +65,8 @@ class MaskedLinearAttention(torch.nn.Module):
         route (str): How to apply the mask, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
+        sums (bool): Also read sums under the mask. The layer then has twice the features and learns
+            :math:`\mathbf{W}_s`. (default: :obj:`False`)
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -80,6 +93,7 @@ class MaskedLinearAttention(torch.nn.Module):
         bias: bool = True,
         route: str = 'auto',
         out_channels: int | None = None,
+        sums: bool = False,
     ) -> None:
         super().__init__()
         out_channels = resolve_channels(channels, out_channels, heads)
@@ -97,11 +111,12 @@ class MaskedLinearAttention(torch.nn.Module):
         self.lin_q = Linear(channels, out_channels, bias=bias)
         self.lin_k = Linear(channels, out_channels, bias=bias)
         self.lin_v = Linear(channels, out_channels, bias=bias)
-        self.lin_out = Linear(out_channels, out_channels, bias=bias)
+        self.lin_sum = Linear(channels, out_channels, bias=bias) if sums else None
+        self.lin_out = Linear(2 * out_channels if sums else out_channels, out_channels, bias=bias)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
-        for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out, self.feature_map, self.mask):
+        for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_sum, self.lin_out, self.feature_map, self.mask):
             reset(module)
 
     def forward(
@@ -159,7 +174,15 @@ class MaskedLinearAttention(torch.nn.Module):
     def _attend_under(self, mask: MaskOperator, x: Tensor) -> Tensor:
         q, k, v = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k, self.lin_v))
         q, k = self.feature_map(q, k, mask.segments)
-        return masked_linear_attention(q, k, v, mask, self.route)
+        attended = masked_linear_attention(q, k, v, mask, self.route)
+        return attended if self.lin_sum is None else torch.cat([attended, self._summed_under(mask, x)], dim=-1)
+
+    def _summed_under(self, mask: MaskOperator, x: Tensor) -> Tensor:
+        assert self.lin_sum is not None
+        values = self.by_head(self.lin_sum(x).relu())
+        with torch.autocast(device_type=x.device.type, enabled=False):  # sums over many nodes
+            total = mask.matmul(values.to(torch.promote_types(values.dtype, torch.float32)))
+            return (total.sign() * total.abs().log1p()).to(values.dtype)
 
     def _warn_of_rounding(self, device: str) -> None:
         r"""Warns once if rounding of queries and keys may be amplified by sums of masks that cancel."""
@@ -178,7 +201,7 @@ class MaskedLinearAttention(torch.nn.Module):
     def __repr__(self) -> str:
         return (
             f'{type(self).__name__}({self.channels}, {self.out_channels}, heads={self.heads}, mask={self.mask}, '
-            f'feature_map={self.feature_map})'
+            f'feature_map={self.feature_map}{"" if self.lin_sum is None else ", sums=True"})'
         )
 
 

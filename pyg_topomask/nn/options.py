@@ -26,6 +26,7 @@ class _Projections(TypedDict, total=False):
 
 class _Linear(_Projections, total=False):
     route: str
+    sums: bool
 
 
 class _LinearWithFeatures(_Linear, total=False):

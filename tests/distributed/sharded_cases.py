@@ -136,6 +136,8 @@ CASES = {
     'expander_against': Case(linear(lambda: ExpanderMask(2, 4, input_edges=True, flow='target_to_source')), partition='random'),
     'hop': Case(linear(lambda: HopMask(2, max_hops=3)), partition='random'),
     'hop_against': Case(linear(lambda: HopMask(2, max_hops=3, flow='target_to_source')), partition='random'),
+    'hop_sums': Case(linear(lambda: HopMask(2, 3, 'geometric'), sums=True), partition='random'),
+    'packing_sums': Case(linear(PackingMask, sums=True), partition='random'),
     'power_series': Case(linear(lambda: PowerSeriesMask(2, 3)), partition='random'),
     'power_series_T': Case(linear(lambda: PowerSeriesMask(2, 3, normalization='rw', flow='target_to_source').T)),
     'heat': Case(linear(lambda: HeatKernelMask(2)), 'undirected', 'random'),

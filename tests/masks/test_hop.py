@@ -134,3 +134,20 @@ def test_pairs_beyond_the_estimate_are_refused() -> None:
         pytest.raises(ValueError, match=r'^max_hops: got 2 hops .* 45 pairs'),
     ):
         HopMask(max_hops=2)(data)
+
+
+def test_geometric_weights_have_two_numbers_a_head_and_continue() -> None:
+    data = Data(edge_index=ring(9), num_nodes=9)
+    mask = HopMask(4, 3, 'geometric').double()
+    assert mask.raw_f.shape == (4, 2)
+    with torch.no_grad():
+        mask.raw_f[:, 0] = torch.tensor([0.0, 0.5, 1.0, -1.0])
+    f = torch.tensor([[np.exp(c) * r**d for d in range(4)] for c, r in ((0, 0.5), (0.5, 1.0), (1.0, 1.5), (-1.0, 2.0))])
+    np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), hop_matrix(f, data), rtol=1e-6)
+    mask.f.sum().backward()
+    np.testing.assert_allclose(mask.raw_f.grad[:, 1].numpy(), (f * torch.arange(4)).sum(1).numpy(), rtol=1e-6)
+    far = HopMask(4, 200, 'geometric')
+    assert far.f.isfinite().all()
+    assert far.f[3, 200] == pytest.approx(np.exp(64), rel=1e-5)
+    with pytest.raises(ValueError, match='positive: got False'):
+        HopMask(2, 3, 'geometric', positive=False)

@@ -97,7 +97,7 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     Example:
         >>> register_mask('Adjacency', masks.AdjacencyMask)  # is there already, which is no error
         >>> attention_options('Adjacency')
-        {'feature_map': 'relu', 'route': 'auto', 'self_loop': 1.0, 'normalization': None, 'flow': 'source_to_target'}
+        {'feature_map': 'relu', 'route': 'auto', 'sums': False, 'self_loop': 1.0, 'normalization': None, 'flow': 'source_to_target'}
     """
     taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS, *COMPOSITIONS, *GROUPS}
     if name in taken and MASKS.get(name) is not mask:
