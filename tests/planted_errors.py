@@ -39,7 +39,7 @@ class Error(NamedTuple):
 ERRORS = [
     # Graphs
     Error(
-        'graphs/graph.py',
+        'graphs/normalization.py',
         'safe.reciprocal() if normalization',
         'safe.rsqrt() if normalization',
         'formula',
@@ -230,7 +230,7 @@ ERRORS = [
         'masks/test_adjacency.py masks/test_contract.py',
     ),
     Error(
-        'masks/hop.py',
+        'masks/base/hop_pairs.py',
         'steps + (hops + 1) * ring',
         'steps + hops * ring',
         'off by one',

@@ -13,7 +13,7 @@ from torch_geometric.utils import lexsort
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import blocks, blocks_of_rows
-from pyg_topomask.graphs.graph import inverse_degree
+from pyg_topomask.graphs.normalization import inverse_degree
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions

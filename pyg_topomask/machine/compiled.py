@@ -14,7 +14,7 @@ from numba import njit
 ANY_ORDER = ('reassoc', 'contract', 'nsz')
 
 # Numba compiles a kernel again when the kernel's own file changes. Kernels are also made of what is in these files.
-_SHARED = ('compiled.py', 'hashes.py', 'vectors.py')
+_SHARED = ('bitmaps.py', 'compiled.py', 'hashes.py', 'vectors.py')
 _DIGEST = hashlib.sha256(b''.join(Path(__file__).with_name(name).read_bytes() for name in _SHARED)).hexdigest()[:12]
 
 

@@ -7,12 +7,10 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.bitmaps import sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import lowest_bit
 
-# Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
-_APART = 512
 # Hops after which the work for an edge is not estimated to grow further.
 _FEW = 10
 
@@ -66,18 +64,7 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
     for start in range(first, last):
         number = _search(start, rowptr, col, max_hops, bits, hops, reached)
         nodes, place = reached[:number], ends[start] - number
-        low, high = nodes.min(), nodes.max()
-        if high - low < _APART * number:
-            listed = 0
-            for word in range(low >> 6, (high >> 6) + 1):
-                while bits[word] != 0:
-                    nodes[listed] = (word << 6) + lowest_bit(bits[word])
-                    bits[word] &= bits[word] - 1
-                    listed += 1
-        else:
-            nodes.sort()
-            for node in nodes:
-                bits[node >> 6] = 0
+        sort_reached(nodes, nodes.min(), nodes.max(), bits)
         for node in nodes:
             visited[place], length[place] = node, hops[node]
             place += 1

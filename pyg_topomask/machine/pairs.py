@@ -10,13 +10,10 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.machine.bitmaps import sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.patterns import pointers, with_transpose
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import lowest_bit
-
-# Nodes that are met are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
-_APART = 512
 
 
 @compiled
@@ -42,17 +39,7 @@ def _meet(  # type: ignore[no-untyped-def]
                 place, combination = slot[j], kind[of_hops + other_length[meeting]]
                 sums[place * kinds + combination] += load[visit] * other_load[meeting]
                 present[place] |= np.int64(1) << np.int64(combination)
-        if high - low < _APART * number:
-            number = 0
-            for word in range(low >> 6, (high >> 6) + 1):
-                while bits[word] != 0:
-                    met[number] = (word << 6) + lowest_bit(bits[word])
-                    bits[word] &= bits[word] - 1
-                    number += 1
-        else:
-            met[:number].sort()
-            for place in range(number):
-                bits[met[place] >> 6] = 0
+        sort_reached(met[:number], low, high, bits)
         for j in met[:number]:
             place = slot[j]
             slot[j] = -1

@@ -11,7 +11,8 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.flow import check_flow
-from pyg_topomask.graphs.graph import Graph, check_normalization
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.normalization import check_normalization
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState

@@ -1,10 +1,9 @@
-r"""What attention layers are given: sizes, features, a mask and a graph."""
+r"""What attention layers are given: sizes, features and a graph."""
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from math import isqrt
 from types import FrameType
@@ -22,7 +21,6 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import MAX_SIZE, assert_on_device, check_size, is_whole
-from pyg_topomask.utils.suggestions import instance_of
 
 T = TypeVar('T')
 
@@ -69,33 +67,6 @@ def divisors(number: int) -> str:
     r"""Returns the divisors of a number in ascending order, as text."""
     small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
     return ', '.join(map(str, sorted({*small, *(number // divisor for divisor in small)})))
-
-
-def fit_mask(mask: Mask, heads: int) -> None:
-    r"""Gives a mask that was made without heads those of the layer. Raises an error unless the mask then has :obj:`heads`
-    heads, or one head that all share.
-    """
-    if not isinstance(mask, Mask):
-        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', instance_of(mask))
-    if mask.heads == 1:
-        mask.take_heads(heads)
-    if mask.heads not in (1, heads):
-        raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
-
-
-def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
-    r"""Returns the options of a layer, with a mask created from the options of the mask.
-
-    Args:
-        mask (type): The class of the mask.
-        heads (int): The number of heads.
-        options (dict): The options of the mask and of the layer.
-        **decided (optional): Options of the mask that the layer fixes.
-    """
-    names = inspect.signature(mask).parameters
-    of_mask = {name: options[name] for name in options if name in names}
-    of_layer = {name: options[name] for name in options if name not in names}
-    return {'mask': mask(heads, **decided, **of_mask), **of_layer}
 
 
 def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:

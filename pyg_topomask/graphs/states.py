@@ -1,0 +1,121 @@
+r"""The states of masks that a graph keeps: what is prepared once, and shared between layers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graphs.forward_pass import ForwardPass
+from pyg_topomask.utils.checks import check_generator
+from pyg_topomask.utils.functorch import kept, outside_transforms
+
+Value = TypeVar('Value')
+
+
+class HasState(Protocol):
+    r"""What a graph asks of a mask, see :class:`~pyg_topomask.masks.Mask`."""
+
+    @property
+    def renumbers(self) -> str | None: ...
+
+    @property
+    def fresh(self) -> bool: ...
+
+    @property
+    def parts(self) -> Sequence[HasState]: ...
+
+    def settings(self) -> Hashable: ...
+
+    def prepare(self, graph: Any, generator: torch.Generator | None = None) -> Any: ...
+
+
+def renumbers(mask: HasState) -> bool:
+    r"""Returns whether a mask can be prepared on a graph with other node numbers."""
+    return mask.renumbers is not None and all(map(renumbers, mask.parts))
+
+
+class States(ABC):
+    r"""The states that a graph keeps. States that gradients flow through, and those of a generator, are not kept."""
+
+    edge_weight: Tensor | None
+    #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
+    order: Tensor | None = None
+    place: Tensor | None = None
+
+    def _forget(self) -> None:
+        #: States that are resampled in every forward pass.
+        self.forward_pass = ForwardPass()
+        self._states: dict[Hashable, Any] = {}
+
+    @abstractmethod
+    def near(self, mask: HasState, generator: torch.Generator | None = None) -> States | None:
+        r"""Returns the graph with other node numbers on which a mask is prepared, or :obj:`None`."""
+
+    def state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
+        r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
+        :meth:`~pyg_topomask.masks.Mask.settings` share it. The graph does not keep states that gradients flow through, nor
+        those of a generator. The state of a composed mask is the list of those of its parts.
+
+        Args:
+            mask (Mask): The mask.
+            generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
+                is not shared. (default: :obj:`None`)
+            near (Graph, optional): The graph of :meth:`near`, to return the state on. (default: :obj:`None`)
+        """
+        if generator is not None:
+            check_generator(generator)
+        elif mask.fresh:
+            self.forward_pass.enter(mask)
+        return self._state(mask, generator, near)
+
+    def _state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
+        if mask.parts:
+            return [self._state(part, generator, near) for part in mask.parts]
+        learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        if near is not None and mask.renumbers == 'graph':
+            return near._state(mask)
+        if near is not None:
+
+            def renumbered() -> Any:
+                return self._state(mask).renumbered(near.place)
+
+            return renumbered() if learned else near.cached(mask.settings(), renumbered)
+        if generator is not None or learned:
+            return self._prepared(mask, generator)
+        if mask.fresh:
+            return self.forward_pass.state(mask.settings(), partial(self._prepared, mask))
+        key = mask.settings()
+        if key not in self._states:
+            self._states[key] = self._prepared(mask)
+        return self._states[key]
+
+    @outside_transforms
+    def _prepared(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+        # A state may outlive the call. A state created in inference mode could not be used for training later.
+        with torch.inference_mode(False):
+            return self._prepare(mask, generator)
+
+    def _prepare(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+        return mask.prepare(self) if generator is None else mask.prepare(self, generator)
+
+    def has_state(self, mask: HasState) -> bool:
+        r"""Returns whether nothing is left to prepare for a mask."""
+        return (self.near(mask) or self)._has_state(mask)
+
+    def _has_state(self, mask: HasState) -> bool:
+        if mask.parts:
+            return all(map(self._has_state, mask.parts))
+        return not mask.fresh and self.has_cached(mask.settings())
+
+    def has_cached(self, key: Hashable) -> bool:
+        r"""Returns whether the graph has something under a key: a state, or what :meth:`cached` made."""
+        return key in self._states
+
+    def cached(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        r"""Returns what a function makes, the same at every call with an equal key."""
+        return kept(self._states, key, make)
