@@ -85,13 +85,7 @@ class Storage:
         return mapped
 
     def complete(self, table: Tensor, counts: Sequence[int], group: Processes) -> None:
-        r"""Gives the rows that each process has written to all. All processes call this.
-
-        Args:
-            table (torch.Tensor): A tensor of :meth:`table`.
-            counts (sequence of int): The number of rows of each process.
-            group (Processes): The processes.
-        """
+        r"""Gives the rows of a :meth:`table` that each process has written to all. All processes call this."""
         if self.folder is None:
             group.fill(table, counts)
         else:
@@ -105,12 +99,8 @@ def _mapped(path: Path, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 def sort_by_row(
     received: list[list[Tensor | None]], num_rows: int, storage: Storage
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    r"""Sorts edges by their targets, those of one target as given. Returns :obj:`edge_index`, weights and numbers.
-
-    Args:
-        received (list): The edges in blocks: targets, sources, weights and numbers. The list is empty afterwards.
-        num_rows (int): The number of targets.
-        storage (Storage): Where the result lies.
+    r"""Sorts edges by their targets, those of one target as given. They come in blocks of targets, sources, weights and
+    numbers, and the list is empty afterwards. Returns :obj:`edge_index`, weights and numbers, which lie in the storage.
     """
     targets = [block[0] for block in received if block[0] is not None]
     place = torch.stack([torch.bincount(target, minlength=num_rows) for target in targets]).sum(0)

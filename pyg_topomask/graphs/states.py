@@ -58,14 +58,8 @@ class States(ABC):
 
     def state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
         r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
-        :meth:`~pyg_topomask.masks.Mask.settings` share it. The graph does not keep states that gradients flow through, nor
-        those of a generator. The state of a composed mask is the list of those of its parts.
-
-        Args:
-            mask (Mask): The mask.
-            generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
-                is not shared. (default: :obj:`None`)
-            near (Graph, optional): The graph of :meth:`near`, to return the state on. (default: :obj:`None`)
+        :meth:`~pyg_topomask.masks.Mask.settings` share it, unless a generator is given. The state of a composed mask is the
+        list of those of its parts. With :obj:`near`, the graph of :meth:`near`, it is the state there.
         """
         if generator is not None:
             check_generator(generator)

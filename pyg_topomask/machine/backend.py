@@ -54,16 +54,7 @@ _KERNELS = {
 
 
 def kernel(name: str, device: torch.device) -> Any:
-    r"""Returns a kernel, or :obj:`None` if there is none on this device, and the plain version computes.
-
-    Args:
-        name (str): The name of the kernel.
-        device (torch.device): The device of the tensors.
-
-    Example:
-        >>> kernel('attend_entries', torch.device('meta')) is None
-        True
-    """
+    r"""Returns a kernel by name, or :obj:`None` if there is none on the device, and the plain version computes."""
     return _loaded(name) if uses_numba(device) else None
 
 

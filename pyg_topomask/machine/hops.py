@@ -84,11 +84,7 @@ def _list_labelled(label, ptr, start, visited, length):  # type: ignore[no-untyp
 
 def labelled_pairs(label: Tensor, ptr: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns the pairs of nodes of the same graph whose label is not 0, in ascending order, and one less than their labels.
-
-    Args:
-        label (torch.Tensor): The labels of all pairs of nodes of the same graph, by row, :obj:`[num_pairs]`.
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
-        number (int): How many labels are not 0.
+    The labels are those of all pairs by row, :obj:`[num_pairs]`, and :obj:`number` of them are not 0.
     """
     columns = torch.empty(3, number + 1, dtype=torch.int32)
     _list_labelled(*arrays_of((label, ptr, *columns)))

@@ -111,15 +111,8 @@ def meet(
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor]:
     r"""Returns the tensors of two :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern`, of the pairs of start nodes whose
     walks meet and of the kinds of meetings of each pair, and the loads of these meetings. With :obj:`every`, it returns no
-    kinds, and the loads of all kinds, :obj:`[pairs, kinds]`.
-
-    Args:
-        query (tuple of torch.Tensor): The visits of the queries' walks.
-        key (tuple of torch.Tensor): The visits of the keys' walks.
-        num_nodes (int): The number of nodes.
-        kind (numpy.ndarray): The kind of a meeting, indexed by the hops of the query's and the key's walk.
-        every (bool): Return the loads of all kinds.
-        at_a_time (int): The number of meetings that are counted at a time.
+    kinds, and the loads of all kinds, :obj:`[pairs, kinds]`. The hops of the query's and the key's walk index the :obj:`kind`
+    of a meeting.
     """
     of_queries = [array_of(column) for column in query[1:]]
     by_node = stable_argsort(key[1], num_nodes)
@@ -160,12 +153,6 @@ def _meet_in_rows(
 def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor:
     r"""Returns the products of loads that meet, by the sum of their hops, at all pairs of nodes of the same graph, by row,
     :obj:`[2 * hops + 1, num_pairs]`.
-
-    Args:
-        query (tuple of torch.Tensor): The visits of the queries' walks.
-        key (tuple of torch.Tensor): The visits of the keys' walks.
-        hops (int): The largest number of hops.
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
     """
     pairs, num_nodes = array_of(pad(ptr.diff().square().cumsum(0), (1, 0))), int(ptr[-1])
     out = np.zeros((2 * hops + 1, pairs[-1]), array_of(query[3]).dtype)

@@ -26,13 +26,8 @@ T = TypeVar('T')
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
-    r"""Returns the number of output channels, by default :obj:`channels`, and checks both.
-
-    Args:
-        channels (int): Size of each input sample, or :obj:`-1` for a lazy one.
-        out_channels (int, optional): Size of each output sample.
-        heads (int): The number of heads.
-        divide (bool): Whether the heads divide the output channels among them. (default: :obj:`True`)
+    r"""Returns the number of output channels, by default :obj:`channels`, and checks both. If they :obj:`divide`, the heads
+    divide the output channels among them.
     """
     given, out_channels = out_channels, channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:

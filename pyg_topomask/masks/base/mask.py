@@ -173,15 +173,8 @@ def bind_on(graph: Graph, mask: Mask, state: Any) -> MaskOperator:
 
 
 def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
-    r"""Binds a mask, and checks that the result is an operator. An operator of one head is repeated for all heads of the mask.
-
-    Args:
-        mask (Mask): The mask.
-        graph (Graph): The graphs.
-        state (Any): The prepared state.
-
-    Raises:
-        ValueError: If :meth:`Mask.bind` does not return an operator, or one with another number of heads.
+    r"""Binds a mask to a prepared state. Raises an error unless the result is an operator with the heads of the mask, or with
+    one head, which is then repeated for all heads.
     """
     operator = bind_on(graph, mask, state)
     if not isinstance(operator, MaskOperator):
