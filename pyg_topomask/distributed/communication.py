@@ -35,10 +35,8 @@ class ProcessFailed(RuntimeError):
 
 
 class Processes:
-    r"""The processes that :mod:`torch.distributed` has connected. If it is not initialized, this process is the only one.
-
-    Args:
-        timeout (float): The number of seconds that a process waits for another. (default: :obj:`600.0`)
+    r"""The processes that :mod:`torch.distributed` has connected, each of which waits for another up to :obj:`timeout` seconds.
+    If it is not initialized, this process is the only one.
     """
 
     def __init__(self, timeout: float = 600.0) -> None:

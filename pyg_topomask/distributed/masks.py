@@ -59,11 +59,7 @@ class _Steps(NamedTuple):
 
 
 def prepare_mask(mask: masks.Mask, graph: Shard, generator: Generator) -> Any:
-    r"""Prepares a mask, which must be equal in all processes.
-
-    Raises:
-        ValueError: In all processes, if they have different or unsupported masks.
-    """
+    r"""Prepares a mask, which must be supported, and equal in all processes."""
     graph.group.check_equal('mask', f'{mask} {mask.settings() if mask.settings() is not mask else ""}')
     return _steps(mask).prepare(mask, graph, generator)
 

@@ -27,11 +27,7 @@ def blocks(size: int) -> Iterator[slice]:
 
 
 def blocks_of_rows(degree: Tensor) -> Iterator[tuple[slice, slice]]:
-    r"""Returns the rows of a matrix and their entries, some rows at a time.
-
-    Args:
-        degree (torch.Tensor): The number of entries of each row, :obj:`[n]`.
-    """
+    r"""Returns the rows of a matrix and their entries, some rows at a time, given the number of entries of each row."""
     ends, first, begin = degree.cumsum(0), 0, 0
     while first < ends.numel():
         after = max(first + 1, int(torch.searchsorted(ends, begin + BLOCK, right=True)))
@@ -41,11 +37,7 @@ def blocks_of_rows(degree: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 class Storage:
-    r"""Makes large tensors in memory, or in files of a folder, which are deleted with the tensors.
-
-    Args:
-        folder (Path, optional): The folder, on a disk that all processes see; :obj:`None` stands for memory.
-    """
+    r"""Makes large tensors in memory, or in files of a folder that all processes see, which are deleted with the tensors."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder

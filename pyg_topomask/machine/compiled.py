@@ -19,11 +19,8 @@ _DIGEST = hashlib.sha256(b''.join(Path(__file__).with_name(name).read_bytes() fo
 
 
 def compiled(function: Callable[..., Any] | None = None, *, any_order: bool = False) -> Any:
-    r"""Compiles a kernel when it is first called, and keeps the machine code until the source changes.
-
-    Args:
-        function (callable, optional): The kernel, which runs without the interpreter's lock.
-        any_order (bool): Whether sums may be taken in any order, so that LLVM takes vectors. (default: :obj:`False`)
+    r"""Compiles a kernel when it is first called, and keeps the machine code until the source changes. It runs without the
+    interpreter's lock. If sums may be taken in any order, LLVM takes vectors.
     """
     if function is None:
         return partial(compiled, any_order=any_order)

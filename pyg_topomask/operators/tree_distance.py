@@ -34,12 +34,8 @@ _MOST_UNITS = 2**20
 
 @dataclass(eq=False, repr=False)
 class TreeDistance(MaskOperator):
-    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units.
-
-    Args:
-        f (torch.Tensor): :math:`f`, :obj:`[H, L + 1]`.
-        method (str): :obj:`"rings"` or :obj:`"fft"`.
-        plan (tuple of torch.Tensor): The result of :func:`plan_distance` for the same method, or of :func:`plan_units`.
+    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units, with :math:`f` of
+    shape :obj:`[H, L + 1]`, and the plan of :func:`plan_distance` for the same method, or of :func:`plan_units`.
     """
 
     f: Tensor

@@ -39,27 +39,16 @@ _SUMS = 1.5
 
 
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
-    r"""Returns the route that :func:`~pyg_topomask.ops.masked_linear_attention` takes for a mask, by counting multiplications.
-    A mask of low rank on one graph takes :obj:`"low_rank"`. An exported program takes :obj:`"edges"` for a
-    :class:`~pyg_topomask.operators.Sparse` operator, and sums otherwise. In all other cases, the first rule that holds decides:
+    r"""Returns the route that :func:`~pyg_topomask.ops.masked_linear_attention` takes for a mask and so many features and
+    channels, by counting multiplications, or the requested route, if the mask supports it. A mask of low rank on one graph
+    takes :obj:`"low_rank"`. An exported program takes :obj:`"edges"` for a :class:`~pyg_topomask.operators.Sparse` operator,
+    and sums otherwise. In all other cases, the first rule that holds decides:
 
     - :obj:`"blocks"`, if combinations of prepared blocks cost least, including the preparation, on a CPU. :func:`torch.compile`
       does not know the sizes of graphs. Under it, they are taken if an earlier call prepared them.
     - :obj:`"edges"`, if the entries of a sparse mask cost no more than the products of the features route.
     - :obj:`"blocks"`, if forming them costs less than the routes below, and they are small.
     - :obj:`"low_rank"` for masks of low rank, and :obj:`"features"` for all others.
-
-    Args:
-        mask (MaskOperator): The bound mask.
-        num_features (int): The number of query and key features :math:`m`.
-        num_channels (int): The number of value channels :math:`d`.
-        route (str): The requested route. (default: :obj:`"auto"`)
-
-    Returns:
-        str: :obj:`"features"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
-
-    Raises:
-        ValueError: If the mask does not support the requested route.
     """
     segments, tracing = mask.segments, torch.compiler.is_compiling()
     _check(mask, route, tracing)
