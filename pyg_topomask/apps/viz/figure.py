@@ -23,7 +23,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def color_scale(largest: float, signed: bool) -> dict[str, Any]:
-    r"""Returns the colors of entries up to an absolute value, as arguments of Matplotlib: dark is large, and red is negative."""
+    r"""Returns the colors of entries as arguments of Matplotlib: dark is large, and red is negative."""
     return {'cmap': 'RdBu' if signed else 'YlGnBu', 'vmin': -largest if signed else 0.0, 'vmax': largest}
 
 

@@ -21,7 +21,7 @@ DIRECTIONS = {
 
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
-    r"""Warns once for each mask whose matrix has no direction, if the graph has one, and names the mask that follows the edges."""
+    r"""Warns once for each mask whose matrix has no direction, if the graph has one. Names the mask that follows edges."""
     if mask.told_of_direction or torch.compiler.is_compiling():
         return
     if graph.is_directed:
