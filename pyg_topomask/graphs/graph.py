@@ -20,7 +20,7 @@ from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.normalization import check_normalization, inverse_degree
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.graphs.states import HasState, States, renumbers
+from pyg_topomask.graphs.states import States
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.functorch import check_not_transformed
@@ -305,17 +305,6 @@ class Graph(States):
 
         edges = self.cached('ordered edges', lambda: ordered(self.edge_index, self.weight))
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
-
-    def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:
-        r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
-        on it, the graph is large, and most of its edges come nearer. Otherwise, and for states that are not kept, returns
-        :obj:`None`. torch.compile takes the graph that an earlier call made.
-        """
-        if generator is not None or mask.fresh or not renumbers(mask) or self.device.type != 'cpu':
-            return None
-        if torch.compiler.is_compiling() and not self.has_cached('near'):
-            return None
-        return self.cached('near', self._renumbered)
 
     def _renumbered(self) -> Graph | None:
         whole = self.segments.is_whole and self.num_graphs == 1

@@ -14,6 +14,7 @@ from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.utils.checks import check_generator
 from pyg_topomask.utils.functorch import kept, outside_transforms
 
+Kept = TypeVar('Kept', bound='States')
 Value = TypeVar('Value')
 
 
@@ -34,14 +35,15 @@ class HasState(Protocol):
     def prepare(self, graph: Any, generator: torch.Generator | None = None) -> Any: ...
 
 
-def renumbers(mask: HasState) -> bool:
+def _renumbers(mask: HasState) -> bool:
     r"""Returns whether a mask can be prepared on a graph with other node numbers."""
-    return mask.renumbers is not None and all(map(renumbers, mask.parts))
+    return mask.renumbers is not None and all(map(_renumbers, mask.parts))
 
 
 class States(ABC):
     r"""The states that a graph keeps. States that gradients flow through, and those of a generator, are not kept."""
 
+    edge_index: Tensor
     edge_weight: Tensor | None
     #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
     order: Tensor | None = None
@@ -52,9 +54,19 @@ class States(ABC):
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
 
+    def near(self: Kept, mask: HasState, generator: torch.Generator | None = None) -> Kept | None:
+        r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
+        on it, the graph is large, and most of its edges come nearer. Otherwise, and for states that are not kept, returns
+        :obj:`None`. torch.compile takes the graph that an earlier call made.
+        """
+        if generator is not None or mask.fresh or not _renumbers(mask) or self.edge_index.device.type != 'cpu':
+            return None
+        if torch.compiler.is_compiling() and not self.has_cached('near'):
+            return None
+        return self.cached('near', self._renumbered)
+
     @abstractmethod
-    def near(self, mask: HasState, generator: torch.Generator | None = None) -> States | None:
-        r"""Returns the graph with other node numbers on which a mask is prepared, or :obj:`None`."""
+    def _renumbered(self: Kept) -> Kept | None: ...
 
     def state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
         r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
@@ -112,4 +124,4 @@ class States(ABC):
 
     def cached(self, key: Hashable, make: Callable[[], Value]) -> Value:
         r"""Returns what a function makes, the same at every call with an equal key."""
-        return kept(self._states, key, make)
+        return self._states[key] if key in self._states else kept(self._states, key, make)

@@ -102,6 +102,24 @@ class Attention(Protocol):
     def local(self) -> bool: ...
 
 
+class UnderMask:
+    r"""Mixin of attentions that read of a graph what their mask reads."""
+
+    mask: Mask
+
+    @property
+    def reads_edges(self) -> bool:
+        return self.mask.direction != 'unused'
+
+    @property
+    def weighted(self) -> bool:
+        return self.mask.weighted
+
+    @property
+    def local(self) -> bool:
+        return self.mask.local
+
+
 def graph_for(
     layer: Attention,
     x: Tensor,
@@ -124,7 +142,8 @@ def graph_for(
     if graph.lacks_edges and layer.reads_edges:
         graph.lacks_edges = False
         warn(f'graph: got data without edge_index for {type(layer).__name__}, in which every node is alone then.')
-    if not (layer.told_of_weights or layer.weighted or torch.compiler.is_compiling()) and graph.is_weighted:
+    ignored = graph.edge_weight is not None and not (layer.told_of_weights or layer.weighted or torch.compiler.is_compiling())
+    if ignored and graph.is_weighted:
         layer.told_of_weights = True
         mask = getattr(layer, 'mask', layer)
         warn(f'edge_weight: got weights, which have no effect in {type(layer).__name__}: {type(mask).__name__} reads none.')
@@ -199,7 +218,7 @@ def as_graph(
             if edge_weight.requires_grad:
                 given = 'a learned tensor that is not that of graph'
                 raise ArgumentError('edge_weight', given, f'these, and None, or {accepted}')
-    if x.size(0) != graph.num_nodes:
+    if x.size(0) != graph.segments.num_nodes:
         raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]')
     return graph
 

@@ -16,8 +16,8 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.nn.inputs import check_features, compiled_if_prepared, graph_for, resolve_channels
-from pyg_topomask.nn.under_mask import UnderMask, fit_mask
+from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
+from pyg_topomask.nn.mask_of_layer import fit_mask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention

@@ -65,7 +65,7 @@ class TreeExp(MaskOperator):
 
 
 def plan_exp(forest: Forest, device: torch.device) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    r"""Returns the contraction of a forest, round by round, and for machine code the nodes in another order, and their parents."""
+    r"""Returns the rounds of the contraction of a forest, and for machine code the nodes in another order and their parents."""
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
     plan = (*(array.to(device) for array in index), bounds)

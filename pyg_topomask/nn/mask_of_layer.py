@@ -1,4 +1,4 @@
-r"""Attention layers under a mask: what they take over from it, and how they get it."""
+r"""How layers get their mask."""
 
 from __future__ import annotations
 
@@ -9,24 +9,6 @@ from typing import Any
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.suggestions import instance_of
-
-
-class UnderMask:
-    r"""Mixin of attentions that read of a graph what their mask reads."""
-
-    mask: Mask
-
-    @property
-    def reads_edges(self) -> bool:
-        return self.mask.direction != 'unused'
-
-    @property
-    def weighted(self) -> bool:
-        return self.mask.weighted
-
-    @property
-    def local(self) -> bool:
-        return self.mask.local
 
 
 def fit_mask(mask: Mask, heads: int) -> None:
