@@ -201,7 +201,8 @@ def samples(mask: RWGNKMask, data: Data) -> Matrix:
 
 
 @pytest.mark.parametrize(
-    'settings', [at_night({}), at_night({'p_halt': 0.0}), {'transition': 'weight'}, {'sampler': 'antithetic', 'num_walks': 4}]
+    'settings',
+    [at_night({}), at_night({'p_halt': 0.0}), at_night({'transition': 'weight'}), {'sampler': 'antithetic', 'num_walks': 4}],
 )
 def test_two_ensembles_without_normalisation_are_unbiased_everywhere(settings: dict[str, object]) -> None:
     data = small_digraph()
