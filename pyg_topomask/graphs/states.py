@@ -2,7 +2,6 @@ r"""The states of masks that a graph keeps: what is prepared once, and shared be
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
@@ -40,7 +39,8 @@ def _renumbers(mask: HasState) -> bool:
     return mask.renumbers is not None and all(map(_renumbers, mask.parts))
 
 
-class States(ABC):
+# No ABC, on which torch.compile does not trace functools.singledispatch.
+class States:
     r"""The states that a graph keeps. States that gradients flow through, and those of a generator, are not kept."""
 
     edge_index: Tensor
@@ -65,8 +65,8 @@ class States(ABC):
             return None
         return self.cached('near', self._renumbered)
 
-    @abstractmethod
-    def _renumbered(self: Kept) -> Kept | None: ...
+    def _renumbered(self: Kept) -> Kept | None:
+        raise NotImplementedError
 
     def state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
         r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
