@@ -150,11 +150,6 @@ class MaskOperator(Arithmetic, ABC):
         """
         return None
 
-    @staticmethod
-    def side_by_side(*operators: MaskOperator) -> MaskOperator:
-        r"""Concatenates operators on the same graphs along the heads. The heads of the first come first."""
-        return Heads(operators)
-
     def matmul(self, x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""
         fits = x.dim() == 3 and x.size(0) == self.segments.num_nodes and self.heads in (1, x.size(1))
