@@ -250,7 +250,11 @@ class Forest:
     @cached_property
     def histograms(self) -> Histograms:
         r"""Histograms of distances, for products with functions of the distance."""
-        return Histograms.of(self, self.depth)
+        return self.histograms_at(self.depth)
+
+    def histograms_at(self, depth: Indices) -> Histograms:
+        r"""Histograms of distances, given those between each node and the root of its tree."""
+        return Histograms.of(self.up, self.down, self.round, self.root, depth)
 
 
 def _inverse(order: Indices) -> Indices:

@@ -3,16 +3,12 @@ r"""Histograms of the distances in a forest, for products with functions of the 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
-
-if TYPE_CHECKING:
-    from pyg_topomask.graphs.forest import Forest
 
 Indices = NDArray[np.int64]
 
@@ -26,7 +22,7 @@ def argsort(key: Indices) -> Indices:
 class Histograms:
     r"""Histograms whose products with a function of the distance sum up to the products over all pairs of nodes of a forest.
 
-    The contraction of a :class:`Forest` is a hierarchy of separators, like centroids. Its depth is the number of rounds. The
+    The contraction of a :class:`~pyg_topomask.graphs.forest.Forest` is a hierarchy of separators, like centroids. Its depth is the number of rounds. The
     nodes removed before a node :math:`v` and connected to it through such nodes form a subtree :math:`C_v`. Through :math:`v`,
     this subtree is attached to a node :math:`u` that is removed later, with :math:`C_v \subset C_u`. For any two nodes, there
     is a lowest :math:`v` with both nodes in :math:`C_v`. It is on the path between them, and all higher subtrees contain both
@@ -49,11 +45,13 @@ class Histograms:
     groups: Indices
 
     @classmethod
-    def of(cls, forest: Forest, depth: Indices) -> Histograms:
-        r"""Counts the nodes at every distance, given the distance between each node and the root of its tree."""
-        num_nodes, up, down = forest.num_nodes, forest.up, forest.down
+    def of(cls, up: Indices, down: Indices, round_: Indices, root: NDArray[np.bool_], depth: Indices) -> Histograms:
+        r"""Counts the nodes at every distance, given the contraction, the roots, and the distance between each node and the
+        root of its tree.
+        """
+        num_nodes = len(up)
         leaf = down == np.arange(num_nodes)
-        climbs = leaf | (forest.round[up] < forest.round[down])
+        climbs = leaf | (round_[up] < round_[down])
         above = np.where(climbs, up, down)
         hops_up, hops_down = depth - depth[up], depth[down] - depth
         member = node = np.arange(num_nodes)
@@ -61,7 +59,7 @@ class Histograms:
         entries = []
         while True:
             entries.append((member, node, hops))
-            kept = np.flatnonzero(~forest.root[node])
+            kept = np.flatnonzero(~root[node])
             if len(kept) == 0:
                 break
             member, node, to_up, to_down = member[kept], node[kept], to_up[kept], to_down[kept]

@@ -123,7 +123,7 @@ def plan_units(forest: Forest, device: torch.device, length: Tensor, unit: float
     deepest = int(depth.max(initial=0))
     if deepest > _MOST_UNITS:
         raise ArgumentError('unit', f'{unit!r} for trees {deepest:,} units deep', f'units for depths of up to {_MOST_UNITS:,}')
-    return _plan_histograms(forest, device, Histograms.of(forest, depth))
+    return _plan_histograms(forest, device, forest.histograms_at(depth))
 
 
 def _plan_histograms(forest: Forest, device: torch.device, histograms: Histograms) -> tuple[Tensor, ...]:

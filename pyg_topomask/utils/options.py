@@ -74,7 +74,7 @@ def check_arguments(cls: type, signature: inspect.Signature, *arguments: Any, **
 
 def described_by(*sources: type) -> Callable[[T], T]:
     r"""Returns a decorator that documents a class with the words of others, of which the first counts: the arguments that its
-    section :obj:`Args` leaves out, and the section :obj:`Shapes` of its base class if there is none.
+    section :obj:`Args` leaves out, and the section :obj:`Shapes` of its bases if there is none.
     """
 
     def decorate(cls: T) -> T:
@@ -83,7 +83,8 @@ def described_by(*sources: type) -> Callable[[T], T]:
         for sections in (own, *(_sections(source)[1] for source in sources)):
             for entry in _ENTRY.finditer(sections.get('Args', '')):
                 entries.setdefault(entry[1], entry[0].rstrip())
-        own.setdefault('Shapes', _sections(cls.__base__ or object)[1].get('Shapes', ''))
+        inherited = (_sections(base)[1].get('Shapes') for base in cls.__mro__[1:])
+        own.setdefault('Shapes', next(filter(None, inherited), ''))
         own['Args'] = '\n'.join(entries[name] for name in inspect.signature(cls).parameters if name in entries)
         cls.__doc__ = '\n\n'.join([purpose, *(f'{name}:\n{own[name]}' for name in _SECTIONS if own.get(name))])
         return cls
