@@ -22,7 +22,7 @@ def argsort(key: Indices) -> Indices:
 class Histograms:
     r"""Histograms whose products with a function of the distance sum up to the products over all pairs of nodes of a forest.
 
-    The contraction of a :class:`~pyg_topomask.graphs.forest.Forest` is a hierarchy of separators, like centroids. Its depth is the number of rounds. The
+    The contraction of a forest is a hierarchy of separators, like centroids. Its depth is the number of rounds. The
     nodes removed before a node :math:`v` and connected to it through such nodes form a subtree :math:`C_v`. Through :math:`v`,
     this subtree is attached to a node :math:`u` that is removed later, with :math:`C_v \subset C_u`. For any two nodes, there
     is a lowest :math:`v` with both nodes in :math:`C_v`. It is on the path between them, and all higher subtrees contain both
