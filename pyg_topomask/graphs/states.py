@@ -59,7 +59,9 @@ class States:
         on it, the graph is large, and most of its edges come nearer. Otherwise, and for states that are not kept, returns
         :obj:`None`. torch.compile takes the graph that an earlier call made.
         """
-        if generator is not None or mask.fresh or not _renumbers(mask) or self.edge_index.device.type != 'cpu':
+        if generator is not None or self._states.get('near', self) is None:
+            return None
+        if mask.fresh or not _renumbers(mask) or self.edge_index.device.type != 'cpu':
             return None
         if torch.compiler.is_compiling() and not self.has_cached('near'):
             return None
