@@ -145,7 +145,7 @@ IN_PARTS = {
 
 #: One of each kind. The others differ from one of these in their mask alone, and run at night.
 OF_EACH_KIND = ['linear', 'tree', 'hadamard', 'grf_edges', 'grf_softmax', 'kmip', 'gated_gcn', 'gps']
-OF_EACH_KIND_IN_PARTS = ['heat_kernel', 'toeplitz', 'resampled', 'mgformer', 'vit']
+OF_EACH_KIND_IN_PARTS = ['heat_kernel', 'toeplitz', 'resampled', 'mgformer']
 
 
 def batch(case: Case, sizes: Sequence[int] = (5, 7)) -> tuple[Tensor, Graph]:
