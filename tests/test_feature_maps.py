@@ -152,14 +152,6 @@ def test_simplex_features_have_the_smallest_error_and_independent_ones_the_large
         assert standard_scores((larger - smaller)[:, None], np.zeros(1))[0] > 4.0
 
 
-def test_squared_error_of_the_kernel_is_smaller_with_simplex_than_with_orthogonal_features() -> None:
-    x, y = inputs(0.3, 16, 4)
-    kernel = softmax_kernel(x.numpy(), y.numpy())
-    maps = (SimplexFeatures(4), FavorFeatures(4))
-    simplex, orthogonal = (np.square(kernel_samples(feature_map, x, y, 500) - kernel).mean((1, 2)) for feature_map in maps)
-    assert standard_scores((orthogonal - simplex)[:, None], np.zeros(1))[0] > 5.0
-
-
 @pytest.mark.parametrize('channels', [1, 2, 3, 8])
 def test_rows_of_a_simplex_block_are_the_corners_of_a_regular_simplex(channels: int) -> None:
     layer = SimplexFeatures(channels, 2 * channels + 1)
@@ -309,24 +301,6 @@ def test_projection_is_redrawn_on_request_and_by_the_generator() -> None:
     layer.reset_parameters()
     assert not torch.equal(layer.projection, first)
     assert not list(layer.parameters())
-
-
-@pytest.mark.parametrize('name', FEATURE_MAPS)
-def test_maps_need_channels(name: str) -> None:
-    with pytest.raises(ValueError, match=r'^channels: got 0'):
-        FEATURE_MAPS[name](0)
-
-
-@RANDOM
-def test_random_features_are_at_least_one(random_features: type) -> None:
-    with pytest.raises(ValueError, match=r'^num_features: got 0'):
-        random_features(4, 0)
-
-
-@pytest.mark.parametrize('power', [0.0, -1.0, math.inf, math.nan])
-def test_powers_of_focused_features_are_positive(power: float) -> None:
-    with pytest.raises(ValueError, match=r'^power: got'):
-        FocusedFeatures(4, power)
 
 
 # By name --------------------------------------------------------------------------------------------------------------

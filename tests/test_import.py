@@ -310,26 +310,20 @@ assert not [name for name in new if name.startswith(unused)]
     assert result.returncode == 0, result.stderr
 
 
-def test_import_leaves_scipy_to_the_first_call_that_needs_it() -> None:
+def test_import_leaves_scipy_to_the_first_call_that_needs_it_and_the_state_of_torch_alone() -> None:
     result = run("""
 import sys
+import torch
 import torch_geometric.nn
+torch.manual_seed(0)
 before = set(sys.modules)
+state = torch.get_rng_state(), torch.get_default_dtype(), torch.get_num_threads()
 import pyg_topomask.nn
 new = set(sys.modules) - before
 assert not {name for name in new if name.startswith(('scipy.sparse', 'scipy.spatial', 'scipy.fft', 'scipy.linalg'))}
-""")
-    assert result.returncode == 0, result.stderr
-
-
-def test_import_leaves_the_state_of_torch_alone() -> None:
-    result = run("""
-import torch
-torch.manual_seed(0)
-before = torch.get_rng_state(), torch.get_default_dtype(), torch.get_num_threads()
-import pyg_topomask.nn, pyg_topomask.transforms
-assert torch.equal(before[0], torch.get_rng_state())
-assert before[1:] == (torch.get_default_dtype(), torch.get_num_threads())
+import pyg_topomask.transforms
+assert torch.equal(state[0], torch.get_rng_state())
+assert state[1:] == (torch.get_default_dtype(), torch.get_num_threads())
 """)
     assert result.returncode == 0, result.stderr
 

@@ -32,9 +32,6 @@ from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slo
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: Shard) -> Tensor:
     r"""Masked linear attention of the nodes of this process to all nodes, :obj:`[n, H, d]`. The arguments are those of
     :func:`~pyg_topomask.ops.masked_linear_attention`.
-
-    Raises:
-        ValueError: If the mask does not support the route.
     """
     offered = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.is_low_rank}
     names = [name for name, offers in offered.items() if offers]
@@ -82,9 +79,6 @@ def _entries_of(mask: MaskOperator) -> tuple[Entries, Halo]:
 def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: Shard) -> Tensor:
     r"""Softmax attention of the nodes of this process over the entries of a mask, :obj:`[n, H, d]`. The arguments are those of
     :func:`~pyg_topomask.ops.masked_softmax_attention`.
-
-    Raises:
-        ValueError: If the mask does not list its rows in this process.
     """
     if mask.entries is None:
         raise ArgumentError(
@@ -103,11 +97,7 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
 
 
 def topk_attention_of(layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, graph: Shard) -> Tensor:
-    r"""Attention of a layer, to the keys of all nodes.
-
-    Raises:
-        ValueError: For an option of the layer that sharded graphs do not support.
-    """
+    r"""Attention of a layer to the keys of all nodes. Raises an error for an option that sharded graphs do not support."""
     others = {'similarity': 'distance', 'deterministic': True}
     chosen = {name: value for name, value in others.items() if getattr(layer, name) == value}
     chosen |= {name: value for name in ('random_fraction', 'extra_edges', 'diversity') if (value := getattr(layer, name))}
@@ -119,16 +109,8 @@ def topk_attention_of(layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, gra
 
 
 def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard) -> Tensor:
-    r"""Softmax attention of the nodes of this process to the keys of all nodes with the largest inner products,
+    r"""Softmax attention of the nodes of this process to the :obj:`num` keys of all nodes with the largest inner products,
     :obj:`[n, H, d]`. The keys travel from process to process, and each process keeps the best ones.
-
-    Args:
-        q (torch.Tensor): Queries, :obj:`[n, H, d]`.
-        k (torch.Tensor): Keys, :obj:`[n, H, d]`.
-        v (torch.Tensor): Values, :obj:`[n, H, d_v]`.
-        num (int): The number of keys.
-        dropout (float): Dropout probability of the coefficients.
-        graph (Shard): The graph.
     """
     graph.check_call(f'attention to {num} keys of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
     bad = graph.group.sum(torch.stack([(~x.isfinite()).sum() for x in (q, k)]))

@@ -76,13 +76,8 @@ class _Columns(torch.autograd.Function):
 
 
 def all_rows(x: Tensor, group: Processes, sizes: tuple[int, ...]) -> Tensor:
-    r"""Returns all rows of some columns, :obj:`[N, H, ceil(c / P)]`, given some rows of all columns, :obj:`[n, H, c]`. Each
-    process gets other columns. Columns are padded by zeros. Differentiable.
-
-    Args:
-        x (torch.Tensor): The rows of this process.
-        group (Processes): The processes.
-        sizes (tuple of int): The number of rows of each process.
+    r"""Returns all rows of some columns, :obj:`[N, H, ceil(c / P)]`, given some rows of all columns, :obj:`[n, H, c]`, and the
+    numbers of rows of all processes. Each process gets other columns. Columns are padded by zeros. Differentiable.
     """
     return _Columns.apply(x, group, sizes, False)
 

@@ -35,10 +35,8 @@ class ProcessFailed(RuntimeError):
 
 
 class Processes:
-    r"""The processes that :mod:`torch.distributed` has connected. If it is not initialized, this process is the only one.
-
-    Args:
-        timeout (float): The number of seconds that a process waits for another. (default: :obj:`600.0`)
+    r"""The processes that :mod:`torch.distributed` has connected, each of which waits for another up to :obj:`timeout` seconds.
+    If it is not initialized, this process is the only one.
     """
 
     def __init__(self, timeout: float = 600.0) -> None:
@@ -178,10 +176,8 @@ class Processes:
         return parts
 
     def together(self, compute: Callable[[], Value]) -> Value:
-        r"""Returns the result of :obj:`compute`. If it raises an error in any process, all processes raise the first error.
-
-        Args:
-            compute (callable): A function without communication.
+        r"""Returns the result of a function without communication. If it raises an error in any process, all processes raise
+        the first error.
         """
         result, failure = None, None
         try:
@@ -197,12 +193,7 @@ class Processes:
         return result  # type: ignore[return-value]
 
     def check_equal(self, argument: str, value: object) -> None:
-        r"""Raises an error in all processes if their values differ.
-
-        Args:
-            argument (str): The name of the argument.
-            value (object): The value of this process. Values are compared as text.
-        """
+        r"""Raises an error in all processes if their values of an argument differ as text."""
         _check_equal(argument, self.gather(str(value)))
 
     def sum(self, x: Tensor) -> Tensor:
@@ -242,12 +233,7 @@ class Processes:
         return out
 
     def fill(self, rows: Tensor, counts: Sequence[int]) -> None:
-        r"""Sends the rows of each process to all others, in place.
-
-        Args:
-            rows (torch.Tensor): The rows of all processes, :obj:`[sum(counts), ...]`. This process has written its rows.
-            counts (sequence of int): The number of rows of each process.
-        """
+        r"""Sends the rows of each process to all others, in place, given all rows, and the number of rows of each process."""
         if self.size == 1:
             return
         for rank, each in enumerate(rows.split(list(counts))):
@@ -257,12 +243,7 @@ class Processes:
 
     def exchange(self, rows: Tensor, sent: Sequence[int], received: Sequence[int]) -> Tensor:
         r"""Sends the first :obj:`sent[0]` rows to process 0, the next :obj:`sent[1]` rows to process 1, and so on. Returns the
-        received rows in the order of the processes, without a gradient.
-
-        Args:
-            rows (torch.Tensor): The rows, :obj:`[sum(sent), ...]`.
-            sent (sequence of int): The number of rows for each process.
-            received (sequence of int): The number of rows from each process.
+        received rows, as many as :obj:`received` says, in the order of the processes, without a gradient.
         """
         rows = rows.detach().contiguous()
         if self.size == 1:
@@ -275,25 +256,16 @@ class Processes:
         return out
 
     def exchange_any(self, rows: Sequence[Tensor], owner: Tensor) -> list[Tensor]:
-        r"""Sends each row of some tensors to a process. Returns the received rows in the order of the processes.
-
-        Args:
-            rows (sequence of torch.Tensor): The tensors, each :obj:`[n, ...]`.
-            owner (torch.Tensor): The process that receives each row, :obj:`[n]`.
-        """
+        r"""Sends each row of some tensors to its owner. Returns the received rows in the order of the processes."""
         order = torch.argsort(owner, stable=True)
         sent = torch.bincount(owner, minlength=self.size).tolist()
         received = [counts[self.rank] for counts in self.gather(sent)]
         return [self.exchange(tensor.index_select(0, order), sent, received) for tensor in rows]
 
     def shift(self, x: Tensor, shapes: Sequence[Sequence[int]], round_: int) -> Tensor:
-        r"""Passes a tensor to the next process, and returns the tensor of the previous process, without a gradient. After
-        :math:`P - 1` rounds, each process has seen the tensors of all.
-
-        Args:
-            x (torch.Tensor): The tensor of this round, which began at process :obj:`rank - round_`.
-            shapes (sequence of shapes): The shape of the tensor of each process.
-            round_ (int): The number of the round, from 0.
+        r"""Passes a tensor to the next process, and returns the tensor of the previous process, without a gradient. Shapes are
+        those of the tensors with which the processes begin. After :math:`P - 1` rounds, each process has seen the tensors of
+        all.
         """
         shape = shapes[(self.rank - round_ - 1) % self.size]
         sent, received = [0] * self.size, [0] * self.size
@@ -334,11 +306,8 @@ _PROCESSES: dict[float, tuple[Any, Processes]] = {}
 
 
 def processes(timeout: float = 600.0) -> Processes:
-    r"""Returns the processes that :mod:`torch.distributed` has connected. All graphs with the same timeout share them, until
-    an error leaves some of them in different calls. All processes call this.
-
-    Raises:
-        ValueError: In all processes, if their timeouts differ.
+    r"""Returns the processes that :mod:`torch.distributed` has connected. All graphs with the same timeout share them, until an
+    error leaves some of them in different calls. All processes call this, with equal timeouts.
     """
     world = dist.group.WORLD if dist.is_available() and dist.is_initialized() else None
     known, group = _PROCESSES.get(timeout, (None, None))

@@ -16,12 +16,8 @@ from pyg_topomask.operators.entries import Entries, SparseEntries
 
 @dataclass(frozen=True, kw_only=True)
 class ShardEntries(SparseEntries):
-    r"""The entries of a sparse mask in the rows of this process, on the extended nodes. The transpose has no entries, because
-    its rows are in other processes.
-
-    Args:
-        halo (Halo): The halo.
-        union (callable): Returns the halo of the nodes of two, the same for the same two.
+    r"""The entries of a sparse mask in the rows of this process, on the extended nodes of a halo. :obj:`union` returns the halo
+    of the nodes of two, the same for the same two. The transpose has no entries, because its rows are in other processes.
     """
 
     halo: Halo

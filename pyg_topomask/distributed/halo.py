@@ -29,13 +29,9 @@ class Numbered:
 
 
 class Halo(Numbered):
-    r"""The nodes of other processes that the columns of a sparse matrix refer to. The *extended* nodes are the nodes of this
-    process, followed by those of the halo. The constructor lists what to send and what to receive. All processes call it.
-
-    Args:
-        group (Processes): The processes.
-        offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
-        nodes (torch.Tensor): The ids of the nodes of other processes, ascending, :obj:`[h]`.
+    r"""The nodes of other processes that the columns of a sparse matrix refer to, by ascending ids. The *extended* nodes are
+    the nodes of this process, followed by those of the halo. :obj:`offsets` are the first node of each process, and :math:`N`.
+    The constructor lists what to send and what to receive. All processes call it.
     """
 
     def __init__(self, group: Processes, offsets: Tensor, nodes: Tensor) -> None:
@@ -52,13 +48,7 @@ class Halo(Numbered):
 
     @classmethod
     def of_columns(cls, group: Processes, offsets: Tensor, col: Tensor) -> Halo:
-        r"""Creates the halo of some columns. All processes call this.
-
-        Args:
-            group (Processes): The processes.
-            offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
-            col (torch.Tensor): The ids of nodes, :obj:`[nnz]`.
-        """
+        r"""Creates the halo of the nodes that some columns refer to. All processes call this."""
         first, after = (int(offset) for offset in offsets[group.rank : group.rank + 2])
         nodes, new, count = col[:0], [], 0
         for block in blocks(col.numel()):
@@ -105,12 +95,8 @@ class Halo(Numbered):
         return torch.cat([x, x.new_zeros(self.nodes.numel(), *x.shape[1:])])
 
     def rows(self, degree: Tensor, entries: Sequence[Tensor]) -> tuple[Tensor, list[Tensor]]:
-        r"""Returns the rows of a sparse matrix at the nodes of the halo: the number of entries of each row, :obj:`[h]`, and the
-        entries. All processes call this.
-
-        Args:
-            degree (torch.Tensor): The number of entries in each row of this process, :obj:`[n]`.
-            entries (sequence of torch.Tensor): Numbers of the entries, in the order of the rows, :obj:`[nnz, ...]`.
+        r"""Returns the rows of a sparse matrix at the nodes of the halo: the number of entries of each row, and the entries,
+        given those of the rows of this process. All processes call this.
         """
         count = degree[self.send]
         received = self.group.exchange(count, self.sent, self.received)
@@ -175,14 +161,8 @@ class ExtendedGraph(Graph):
 
     @classmethod
     def of_ids(cls, group: Processes, offsets: Tensor, edge_index: Tensor, weight: Tensor | None, flow: str) -> ExtendedGraph:
-        r"""Creates the halo of the columns, and replaces their ids by extended nodes in place. All processes call this.
-
-        Args:
-            group (Processes): The processes.
-            offsets (torch.Tensor): The first node of each process, and :math:`N`, :obj:`[P + 1]`.
-            edge_index (torch.Tensor): The edges, :obj:`[2, E]`. Rows count from the first node of this process.
-            weight (torch.Tensor, optional): The weights, :obj:`[E]`.
-            flow (str): The direction of attention along edges.
+        r"""Creates the halo of the columns, and replaces their ids by extended nodes in place. Rows count from the first node
+        of this process. All processes call this.
         """
         _, col = row_and_col(edge_index, flow)
         halo = Halo.of_columns(group, offsets, col)

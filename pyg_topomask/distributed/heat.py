@@ -23,13 +23,7 @@ from pyg_topomask.operators.spectral_bound import GlobalReductions
 
 
 class ShardReductions(GlobalReductions):
-    r"""Reductions over all nodes for a heat kernel, from the rows of this process.
-
-    Args:
-        graph (Shard): The graph.
-        halo (Halo): The halo of the rows.
-        pattern (SparsePattern): The positions of the entries on the extended nodes.
-    """
+    r"""Reductions over all nodes for a heat kernel, from the rows of this process on its extended nodes."""
 
     def __init__(self, graph: Shard, halo: Halo, pattern: SparsePattern) -> None:
         super().__init__(pattern)

@@ -29,9 +29,9 @@ from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyState
+from pyg_topomask.masks.base.expected_visits import gram_of_powers
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.chain import Chain
@@ -59,11 +59,7 @@ class _Steps(NamedTuple):
 
 
 def prepare_mask(mask: masks.Mask, graph: Shard, generator: Generator) -> Any:
-    r"""Prepares a mask, which must be equal in all processes.
-
-    Raises:
-        ValueError: In all processes, if they have different or unsupported masks.
-    """
+    r"""Prepares a mask, which must be supported, and equal in all processes."""
     graph.group.check_equal('mask', f'{mask} {mask.settings() if mask.settings() is not mask else ""}')
     return _steps(mask).prepare(mask, graph, generator)
 

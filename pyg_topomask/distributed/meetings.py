@@ -30,13 +30,7 @@ class Meetings:
 
 @dataclass
 class ShardEnsembles:
-    r"""The walks of the queries and of the keys of this process, which may be the same.
-
-    Args:
-        graph (Shard): The graph.
-        query (ShardWalks): The walks of the queries.
-        key (ShardWalks): The walks of the keys.
-    """
+    r"""The walks of the queries and of the keys of this process, which may be the same."""
 
     graph: Shard
     query: ShardWalks

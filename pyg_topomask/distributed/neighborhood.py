@@ -12,11 +12,6 @@ from pyg_topomask.distributed.shard import Shard
 def neighborhood(graph: Shard, flow: str, hops: int) -> tuple[Halo, Tensor, Tensor, Tensor]:
     r"""Returns the subgraph of all walks of some hops from the nodes of this process: its nodes as a halo, and row, column and
     weight of its edges on the extended nodes. All processes call this.
-
-    Args:
-        graph (Shard): The graph.
-        flow (str): The direction of attention along edges.
-        hops (int): The number of hops.
     """
     extended, group = graph.extended(flow), graph.group
     row, col = extended.row_and_col(flow)

@@ -24,11 +24,7 @@ from pyg_topomask.operators.sparse import Sparse, formed_sparse
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ShardLowRank(LowRank):
-    r""":math:`\mathbf{A} \mathbf{B}^{\top}`: a sum over all nodes, then factors of each node of this process.
-
-    Args:
-        shard (int): The number of the graph.
-    """
+    r""":math:`\mathbf{A} \mathbf{B}^{\top}`: a sum over all nodes, then factors of each node of this process."""
 
     shard: int
 
@@ -56,13 +52,8 @@ def _(segments: ShardSegments, left: Tensor, right: Tensor) -> ShardLowRank:
 
 @dataclass(eq=False, repr=False)
 class HaloRows(MaskOperator):
-    r"""The rows of this process of a mask on the extended nodes, or of its transpose.
-
-    Args:
-        inner (MaskOperator): The mask on the extended nodes.
-        halo (int): The number of their halo.
-        transposed (bool): The product of every process with its rows is sent to the nodes that it belongs to.
-            (default: :obj:`False`)
+    r"""The rows of this process of a mask on the extended nodes, or of its transpose, for which the product of every process
+    with its rows is sent to the nodes that it belongs to.
     """
 
     inner: MaskOperator
@@ -101,15 +92,8 @@ def rows_of_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOpera
 @dataclass(eq=False, repr=False)
 class ShardPolynomial(MaskOperator):
     r""":math:`\sum_k c_k \mathbf{B}^k` or, with Chebyshev polynomials, :math:`\sum_k c_k T_k(\mathbf{B})`, one product at a
-    time.
-
-    Args:
-        coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.
-        matrix (HaloRows): :math:`\mathbf{B}`, a sparse matrix.
-        shard (int): The number of the graph.
-        method (str): :obj:`"chebyshev"` or :obj:`"powers"`. (default: :obj:`"powers"`)
-        error (float): The error of Chebyshev polynomials. The largest entry of :obj:`x` in the graph times this error is added
-            to the magnitude. (default: :obj:`0.0`)
+    time, for :math:`c` of shape :obj:`[H or 1, K + 1]`. The largest entry of :obj:`x` in the graph times the error of Chebyshev
+    polynomials is added to the magnitude.
     """
 
     coefficients: Tensor
@@ -145,12 +129,8 @@ class ShardPolynomial(MaskOperator):
 
 @dataclass(eq=False, repr=False)
 class ShardPrefixSum(MaskOperator):
-    r"""Prefix sums over the nodes of all processes: those of this process, plus the sums of the processes before it.
-
-    Args:
-        inner (MaskOperator): The prefix sums of the nodes of this process.
-        shard (int): The number of the graph.
-        after (bool): Suffix sums. (default: :obj:`False`)
+    r"""Prefix sums over the nodes of all processes: those of this process, plus the sums of the processes before it, or after
+    it.
     """
 
     inner: MaskOperator
@@ -167,12 +147,7 @@ class ShardPrefixSum(MaskOperator):
 
 @dataclass(eq=False, repr=False)
 class ShardColumns(MaskOperator):
-    r"""A mask on all nodes, multiplied by some of the columns in each process.
-
-    Args:
-        inner (MaskOperator): The mask on all nodes.
-        shard (int): The number of the graph.
-    """
+    r"""A mask on all nodes, multiplied by some of the columns in each process."""
 
     inner: MaskOperator
     shard: int

@@ -120,11 +120,7 @@ class Shard(Graph, Numbered):
         return self.group.reporting()
 
     def check_call(self, signature: str) -> None:
-        r"""Raises an error in all processes if their layers have different sizes. Processes compare each signature once.
-
-        Args:
-            signature (str): A text that must be equal in all processes.
-        """
+        r"""Raises an error in all processes if their texts about a call differ. Processes compare each text once."""
         if signature not in self._calls:
             self.group.check_equal('layer', signature)
             self._calls.add(signature)

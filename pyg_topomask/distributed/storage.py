@@ -27,11 +27,7 @@ def blocks(size: int) -> Iterator[slice]:
 
 
 def blocks_of_rows(degree: Tensor) -> Iterator[tuple[slice, slice]]:
-    r"""Returns the rows of a matrix and their entries, some rows at a time.
-
-    Args:
-        degree (torch.Tensor): The number of entries of each row, :obj:`[n]`.
-    """
+    r"""Returns the rows of a matrix and their entries, some rows at a time, given the number of entries of each row."""
     ends, first, begin = degree.cumsum(0), 0, 0
     while first < ends.numel():
         after = max(first + 1, int(torch.searchsorted(ends, begin + BLOCK, right=True)))
@@ -41,11 +37,7 @@ def blocks_of_rows(degree: Tensor) -> Iterator[tuple[slice, slice]]:
 
 
 class Storage:
-    r"""Makes large tensors in memory, or in files of a folder, which are deleted with the tensors.
-
-    Args:
-        folder (Path, optional): The folder, on a disk that all processes see; :obj:`None` stands for memory.
-    """
+    r"""Makes large tensors in memory, or in files of a folder that all processes see, which are deleted with the tensors."""
 
     def __init__(self, folder: Path | None) -> None:
         self.folder = folder
@@ -85,13 +77,7 @@ class Storage:
         return mapped
 
     def complete(self, table: Tensor, counts: Sequence[int], group: Processes) -> None:
-        r"""Gives the rows that each process has written to all. All processes call this.
-
-        Args:
-            table (torch.Tensor): A tensor of :meth:`table`.
-            counts (sequence of int): The number of rows of each process.
-            group (Processes): The processes.
-        """
+        r"""Gives the rows of a :meth:`table` that each process has written to all. All processes call this."""
         if self.folder is None:
             group.fill(table, counts)
         else:
@@ -105,12 +91,8 @@ def _mapped(path: Path, shape: Sequence[int], dtype: torch.dtype) -> Tensor:
 def sort_by_row(
     received: list[list[Tensor | None]], num_rows: int, storage: Storage
 ) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    r"""Sorts edges by their targets, those of one target as given. Returns :obj:`edge_index`, weights and numbers.
-
-    Args:
-        received (list): The edges in blocks: targets, sources, weights and numbers. The list is empty afterwards.
-        num_rows (int): The number of targets.
-        storage (Storage): Where the result lies.
+    r"""Sorts edges by their targets, those of one target as given. They come in blocks of targets, sources, weights and
+    numbers, and the list is empty afterwards. Returns :obj:`edge_index`, weights and numbers, which lie in the storage.
     """
     targets = [block[0] for block in received if block[0] is not None]
     place = torch.stack([torch.bincount(target, minlength=num_rows) for target in targets]).sum(0)

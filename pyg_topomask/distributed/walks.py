@@ -13,7 +13,7 @@ from torch_geometric.utils import lexsort
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import blocks, blocks_of_rows
-from pyg_topomask.graphs.graph import inverse_degree
+from pyg_topomask.graphs.normalization import inverse_degree
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions
@@ -34,14 +34,8 @@ class ShardWalks:
 def shard_walks(graph: Shard, settings: WalkSettings, seed: int, again: bool) -> tuple[ShardWalks, ShardWalks]:
     r"""Samples walks from the nodes of this process. One process samples the same walks with
     :func:`~pyg_topomask.walks.walk.sample_ensembles`. Returns the walks of the queries and of the keys, one object if they are
-    the same.
-
-    Args:
-        graph (Shard): The graph.
-        settings (WalkSettings): The settings of the walks.
-        seed (int): The seed.
-        again (bool): Whether further walks follow. The graph then keeps the transitions of all nodes, in the memory of each
-            process or in its folder.
+    the same. If walks follow :obj:`again`, the graph keeps the transitions of all nodes, in the memory of each process or in
+    its folder.
     """
     if again:
         key = 'transitions', settings.normalization, settings.transition, settings.flow

@@ -2,10 +2,9 @@ r"""The graph on which masks are prepared: edges, weights, and the graph of each
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence, Set
+from collections.abc import Set
 from copy import copy
-from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import Any
 from weakref import ref
 
 import torch
@@ -18,54 +17,19 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edge_checks import checked_edges
 from pyg_topomask.graphs.edge_weights import edge_weights_of
 from pyg_topomask.graphs.flow import row_and_col
-from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.locality import inverse, near_order
+from pyg_topomask.graphs.normalization import check_normalization, inverse_degree
 from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.states import States
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.utils.checks import check_choice, check_generator, check_whole
-from pyg_topomask.utils.functorch import check_not_transformed, kept, outside_transforms
+from pyg_topomask.utils.checks import check_whole
+from pyg_topomask.utils.functorch import check_not_transformed
 from pyg_topomask.utils.splitmix import splitmix
 
 __all__ = ['Graph']
 
-State = TypeVar('State')
 
-
-class HasState(Protocol):
-    r"""What a graph asks of a mask, see :class:`~pyg_topomask.masks.Mask`."""
-
-    @property
-    def renumbers(self) -> str | None: ...
-
-    @property
-    def fresh(self) -> bool: ...
-
-    @property
-    def parts(self) -> Sequence[HasState]: ...
-
-    def settings(self) -> Hashable: ...
-
-    def prepare(self, graph: Any, generator: torch.Generator | None = None) -> Any: ...
-
-
-#: The normalizations of :meth:`Graph.normalized_weight`.
-NORMALIZATIONS = ('sym', 'rw', None)
-
-
-def check_normalization(normalization: str | None) -> None:
-    r"""Raises a :class:`ValueError` unless :meth:`Graph.normalized_weight` supports the normalization."""
-    check_choice(NORMALIZATIONS, normalization=normalization)
-
-
-def inverse_degree(degree: Tensor, normalization: str) -> Tensor:
-    r"""Returns the inverse of each degree, or its square root for :obj:`"sym"`; 0 if the degree is 0."""
-    positive = degree > 0
-    safe = degree.masked_fill(~positive, 1.0)
-    inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
-    return inverse * positive
-
-
-class Graph:
+class Graph(States):
     r"""A batch of graphs, checked once. Masks are prepared on it, and layers that receive the same object share the prepared
     states. It does not notice later in-place changes of the tensors.
 
@@ -83,9 +47,6 @@ class Graph:
         ValueError: If an edge leaves its graph or the node range, a weight is not finite, or :obj:`batch` is not ascending.
     """
 
-    #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
-    order: Tensor | None = None
-    place: Tensor | None = None
     #: Transforms that have stored something on data with these edges, which this graph has not.
     stored_elsewhere: Set[str] = frozenset()
     #: Whether the graph was created from data without edges, and not from no edges.
@@ -109,9 +70,7 @@ class Graph:
         self.edge_index = edge_index
         self.edge_weight = edge_weight
         self.data = data
-        #: States that are resampled in every forward pass.
-        self.forward_pass = ForwardPass()
-        self._states: dict[Hashable, Any] = {}
+        self._forget()
         #: The attributes read from the data, by name, and their versions. None is a missing one.
         self.read: dict[str, tuple[Any, int | None]] = {}
 
@@ -347,17 +306,6 @@ class Graph:
         edges = self.cached('ordered edges', lambda: ordered(self.edge_index, self.weight))
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
-    def near(self, mask: HasState, generator: torch.Generator | None = None) -> Graph | None:
-        r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
-        on it, the graph is large, and most of its edges come nearer. Otherwise, and for states that are not kept, returns
-        :obj:`None`. torch.compile takes the graph that an earlier call made.
-        """
-        if generator is not None or mask.fresh or not _renumbers(mask) or self.device.type != 'cpu':
-            return None
-        if torch.compiler.is_compiling() and not self.has_cached('near'):
-            return None
-        return self.cached('near', self._renumbered)
-
     def _renumbered(self) -> Graph | None:
         whole = self.segments.is_whole and self.num_graphs == 1
         order = near_order(self.edge_index, self.num_nodes) if whole else None
@@ -367,70 +315,6 @@ class Graph:
         graph.order, graph.place = order, inverse(order)
         graph._set_edges(graph.place[self.edge_index.long()], self.edge_weight, None)
         return graph
-
-    def state(self, mask: HasState, generator: torch.Generator | None = None, near: Graph | None = None) -> Any:
-        r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
-        :meth:`~pyg_topomask.masks.Mask.settings` share it. The graph does not keep states that gradients flow through, nor
-        those of a generator. The state of a composed mask is the list of those of its parts.
-
-        Args:
-            mask (Mask): The mask.
-            generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
-                is not shared. (default: :obj:`None`)
-            near (Graph, optional): The graph of :meth:`near`, to return the state on. (default: :obj:`None`)
-        """
-        if generator is not None:
-            check_generator(generator)
-        elif mask.fresh:
-            self.forward_pass.enter(mask)
-        return self._state(mask, generator, near)
-
-    def _state(self, mask: HasState, generator: torch.Generator | None = None, near: Graph | None = None) -> Any:
-        if mask.parts:
-            return [self._state(part, generator, near) for part in mask.parts]
-        learned = self.edge_weight is not None and self.edge_weight.requires_grad
-        if near is not None and mask.renumbers == 'graph':
-            return near._state(mask)
-        if near is not None:
-
-            def renumbered() -> Any:
-                return self._state(mask).renumbered(near.place)
-
-            return renumbered() if learned else near.cached(mask.settings(), renumbered)
-        if generator is not None or learned:
-            return self._prepared(mask, generator)
-        if mask.fresh:
-            return self.forward_pass.state(mask.settings(), partial(self._prepared, mask))
-        key = mask.settings()
-        if key not in self._states:
-            self._states[key] = self._prepared(mask)
-        return self._states[key]
-
-    @outside_transforms
-    def _prepared(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
-        # A state may outlive the call. A state created in inference mode could not be used for training later.
-        with torch.inference_mode(False):
-            return self._prepare(mask, generator)
-
-    def _prepare(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
-        return mask.prepare(self) if generator is None else mask.prepare(self, generator)
-
-    def has_state(self, mask: HasState) -> bool:
-        r"""Returns whether nothing is left to prepare for a mask."""
-        return (self.near(mask) or self)._has_state(mask)
-
-    def _has_state(self, mask: HasState) -> bool:
-        if mask.parts:
-            return all(map(self._has_state, mask.parts))
-        return not mask.fresh and self.has_cached(mask.settings())
-
-    def has_cached(self, key: Hashable) -> bool:
-        r"""Returns whether the graph has something under a key: a state, or what :meth:`cached` made."""
-        return key in self._states
-
-    def cached(self, key: Hashable, make: Callable[[], State]) -> State:
-        r"""Returns what a function makes, the same at every call with an equal key."""
-        return kept(self._states, key, make)
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
@@ -453,10 +337,6 @@ def _remedy_of_data(given: object) -> str:
 def device_of(data: Data) -> torch.device | None:
     r"""Returns the device of the first tensor of the data, or :obj:`None`."""
     return next((value.device for _, value in data if isinstance(value, Tensor)), None)
-
-
-def _renumbers(mask: HasState) -> bool:
-    return mask.renumbers is not None and all(map(_renumbers, mask.parts))
 
 
 def _attribute(data: Data, name: str) -> Any:

@@ -19,13 +19,9 @@ __all__ = ['Segments']
 
 @dataclass(frozen=True)
 class SegmentGroup:
-    r"""Graphs of similar size, padded to :math:`n` nodes each. Padding repeats the last node of the same graph, so that graphs
-    stay separate.
-
-    Args:
-        source (torch.Tensor): The node in each slot, :obj:`[G, n]`.
-        target (torch.Tensor): The same, with :math:`N` at padding, :obj:`[G, n]`.
-        num_nodes (int): The number of nodes of the batch :math:`N`.
+    r"""Graphs of similar size, padded to :math:`n` nodes each, by the node in each slot, :obj:`[G, n]`. Padding repeats the
+    last node of the same graph in :obj:`source`, so that graphs stay separate, and is the number of nodes of the batch in
+    :obj:`target`.
     """
 
     source: Tensor

@@ -25,12 +25,8 @@ _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
 
 @dataclass(frozen=True, eq=False)
 class TreeState:
-    r"""The forest of a graph, or several spanning forests, for a :class:`~pyg_topomask.masks.TreeMask`.
-
-    Args:
-        forest (Forest): All forests as one, with the nodes of the first forest first.
-        length (torch.Tensor): The length of the edge from each node to its parent, :obj:`[num_trees * N]`.
-        num_trees (int): The number of forests.
+    r"""The forest of a graph, or several spanning forests as one, the nodes of the first forest first, and the length of the
+    edge from each node to its parent, for a :class:`~pyg_topomask.masks.TreeMask`.
     """
 
     forest: Forest

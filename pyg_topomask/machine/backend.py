@@ -10,61 +10,35 @@ from typing import Any
 
 import torch
 
-# The file of this folder that holds each kernel.
-_KERNELS = {
-    'attend_entries': 'entries',
-    'attend_entries_backward': 'entries',
-    'attend_softmax': 'entries',
-    'attend_softmax_backward': 'entries',
-    'attend_prepared_blocks': 'blocks',
-    'attend_prepared_blocks_backward': 'blocks',
-    'attend_low_rank_batch': 'low_rank',
-    'attend_low_rank_batch_backward': 'low_rank',
-    'attend_polynomial': 'polynomial',
-    'attend_polynomial_backward': 'polynomial',
-    'polynomial_action': 'polynomial',
-    'polynomial_action_backward': 'polynomial',
-    'polynomial_blocks': 'polynomial',
-    'attend_tree': 'tree',
-    'attend_tree_backward': 'tree',
-    'tree_product': 'tree',
-    'tree_product_backward': 'tree',
-    'preorder': 'tree',
-    'in_range': 'scaling',
-    'search': 'topk',
-    'walk': 'walk',
-    'meet': 'pairs',
-    'squares': 'pairs',
-    'blocks_of_sums': 'pairs',
-    'contracted': 'forest',
-    'depths': 'forest',
-    'forest_hops': 'forest',
-    'rooted': 'forest',
-    'counts_within': 'hops',
-    'labelled_pairs': 'hops',
-    'pairs_within': 'hops',
-    'edges_fit': 'edges',
-    'normalized_weight': 'edges',
-    'edge_hashes': 'hashes',
-    'pattern_of_pairs': 'patterns',
-    'patterns_of_visits': 'patterns',
-    'with_transpose': 'patterns',
-    'power_loads': 'powers',
-    'spectral_bound': 'powers',
+# The kernels of each file of this folder.
+_FILES = {
+    'entries': ('attend_entries', 'attend_entries_backward', 'attend_softmax', 'attend_softmax_backward'),
+    'blocks': ('attend_prepared_blocks', 'attend_prepared_blocks_backward'),
+    'low_rank': ('attend_low_rank_batch', 'attend_low_rank_batch_backward'),
+    'polynomial': (
+        'attend_polynomial',
+        'attend_polynomial_backward',
+        'polynomial_action',
+        'polynomial_action_backward',
+        'polynomial_blocks',
+    ),
+    'tree': ('attend_tree', 'attend_tree_backward', 'tree_product', 'tree_product_backward', 'preorder'),
+    'scaling': ('in_range',),
+    'topk': ('search',),
+    'walk': ('walk',),
+    'pairs': ('meet', 'squares', 'blocks_of_sums'),
+    'forest': ('contracted', 'depths', 'forest_hops', 'rooted'),
+    'hops': ('counts_within', 'labelled_pairs', 'pairs_within'),
+    'edges': ('edges_fit', 'normalized_weight'),
+    'hashes': ('edge_hashes',),
+    'patterns': ('pattern_of_pairs', 'patterns_of_visits', 'with_transpose'),
+    'powers': ('power_loads', 'spectral_bound'),
 }
+_KERNELS = {name: file for file, names in _FILES.items() for name in names}
 
 
 def kernel(name: str, device: torch.device) -> Any:
-    r"""Returns a kernel, or :obj:`None` if there is none on this device, and the plain version computes.
-
-    Args:
-        name (str): The name of the kernel.
-        device (torch.device): The device of the tensors.
-
-    Example:
-        >>> kernel('attend_entries', torch.device('meta')) is None
-        True
-    """
+    r"""Returns a kernel by name, or :obj:`None` if there is none on the device, and the plain version computes."""
     return _loaded(name) if uses_numba(device) else None
 
 

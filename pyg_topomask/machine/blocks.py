@@ -168,15 +168,9 @@ def _backward(  # type: ignore[no-untyped-def]
 def attend_prepared_blocks(
     ptr: Tensor, q: Tensor, k: Tensor, v: Tensor, coefficients: Tensor, terms: Tensor
 ) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Returns numerators, :obj:`[N, H, d]`, denominators and the sums of magnitudes, :obj:`[N, H]`.
-
-    Args:
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
-        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
-        coefficients (torch.Tensor): The coefficients of the blocks, :obj:`[H or 1, K]`.
-        terms (torch.Tensor): The entries of the blocks, :obj:`[K, num_pairs]`, or labels, :obj:`[labels, num_pairs]`.
+    r"""Returns numerators, :obj:`[N, H, d]`, denominators and the sums of magnitudes, :obj:`[N, H]`, for coefficients :obj:`[H
+    or 1, K]` of blocks with the entries :obj:`[K, num_pairs]`, or of labels, :obj:`[labels, num_pairs]`. The nodes of graph
+    :obj:`b` begin at :obj:`ptr[b]`.
     """
     out, total, size = v.new_empty(v.shape), q.new_empty(q.shape[:2]), q.new_empty(q.shape[:2])
     arrays, pairs = arrays_of((q, k, v, coefficients, *_split(terms, q), out, total, size)), _pairs(ptr)

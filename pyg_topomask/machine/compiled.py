@@ -14,16 +14,13 @@ from numba import njit
 ANY_ORDER = ('reassoc', 'contract', 'nsz')
 
 # Numba compiles a kernel again when the kernel's own file changes. Kernels are also made of what is in these files.
-_SHARED = ('compiled.py', 'hashes.py', 'vectors.py')
+_SHARED = ('bitmaps.py', 'compiled.py', 'hashes.py', 'vectors.py')
 _DIGEST = hashlib.sha256(b''.join(Path(__file__).with_name(name).read_bytes() for name in _SHARED)).hexdigest()[:12]
 
 
 def compiled(function: Callable[..., Any] | None = None, *, any_order: bool = False) -> Any:
-    r"""Compiles a kernel when it is first called, and keeps the machine code until the source changes.
-
-    Args:
-        function (callable, optional): The kernel, which runs without the interpreter's lock.
-        any_order (bool): Whether sums may be taken in any order, so that LLVM takes vectors. (default: :obj:`False`)
+    r"""Compiles a kernel when it is first called, and keeps the machine code until the source changes. It runs without the
+    interpreter's lock. If sums may be taken in any order, LLVM takes vectors.
     """
     if function is None:
         return partial(compiled, any_order=any_order)

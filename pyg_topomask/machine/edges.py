@@ -48,13 +48,7 @@ def _normalize(row, col, weight, of_rows, of_cols, out):  # type: ignore[no-unty
 
 
 def edges_fit(edge_index: Tensor, num_nodes: int, batch: Tensor | None) -> bool:
-    r"""Returns whether all edges are within a graph, and the graph of each node ascends from at least 0.
-
-    Args:
-        edge_index (torch.Tensor): The edges, :obj:`[2, E]`.
-        num_nodes (int): The number of nodes :math:`N`.
-        batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`.
-    """
+    r"""Returns whether all edges are within a graph, and the graph of each node ascends from at least 0."""
     return bool(_fit(*arrays_of(edge_index), None if batch is None else batch.detach().contiguous().numpy(), num_nodes))
 
 

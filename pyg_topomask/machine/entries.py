@@ -31,14 +31,8 @@ _PAIRS = 2**26
 
 
 def attend_entries(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns the output, :obj:`[N, H, d]`, and the inverse weights of the rows, :obj:`[N, H]`.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
-        mask (torch.Tensor): The values of the entries, :obj:`[H, nnz]` or :obj:`[1, nnz]`.
+    r"""Returns the output, :obj:`[N, H, d]`, and the inverse weights of the rows, :obj:`[N, H]`, under entries :obj:`[H, nnz]`
+    or :obj:`[1, nnz]` of a mask.
     """
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
     rowptr, col, *arrays = arrays_of((pattern.rowptr, pattern.col, q, k, v, mask, out, inverse))
@@ -55,16 +49,8 @@ def attend_entries(pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask
 def attend_entries_backward(
     pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, sums: tuple[Tensor, Tensor], learned: bool
 ) -> list[Tensor]:
-    r"""Returns the gradients of queries, keys and values, and that of the mask if it is learned.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
-        mask (torch.Tensor): The values of the entries, :obj:`[H, nnz]` or :obj:`[1, nnz]`.
-        sums (tuple of torch.Tensor): The gradients of numerators, :obj:`[N, H, d]`, and denominators, :obj:`[N, H]`.
-        learned (bool): Whether the mask is learned.
+    r"""Returns the gradients of queries, keys and values, and that of the mask if it is learned, from those of numerators,
+    :obj:`[N, H, d]`, and denominators, :obj:`[N, H]`.
     """
     parts = _closed_parts(pattern, q.size(1))
     largest = max((stop - start for *_, start, stop in parts), default=1)
@@ -145,15 +131,8 @@ def _stride(mask: Tensor) -> int:
 def attend_softmax(
     pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, keep: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    r"""Returns the output of softmax attention, :obj:`[N, H, d]`, and its coefficients, :obj:`[H, nnz]`.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-        q (torch.Tensor): Queries, scaled, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
-        mask (torch.Tensor): The values of the entries, :obj:`[H, nnz]` or :obj:`[1, nnz]`.
-        keep (torch.Tensor, optional): Factors of the coefficients, :obj:`[H, nnz]`.
+    r"""Returns the output of softmax attention, :obj:`[N, H, d]`, and its coefficients, :obj:`[H, nnz]`, for scaled queries,
+    entries :obj:`[H, nnz]` or :obj:`[1, nnz]` of a mask, and factors of the coefficients, :obj:`[H, nnz]`.
     """
     out, alpha, ones = v.new_empty(v.shape), q.new_empty(q.size(1), pattern.nnz), np.ones(pattern.nnz, array_of(q).dtype)
     arrays, rowptr, col = _arrays(q, k, v, mask, keep), array_of(pattern.rowptr), array_of(pattern.col)

@@ -142,12 +142,8 @@ def _pair(parent, depth, ptr, hops):  # type: ignore[no-untyped-def]
 
 
 def rooted(edge_index: Tensor, num_nodes: int, root: Array | None) -> Array | None:
-    r"""Returns the parent of each node in the forest of some edges, or :obj:`None` if they have a cycle.
-
-    Args:
-        edge_index (torch.Tensor): The edges, :obj:`[2, E]`, in one direction or in both.
-        num_nodes (int): The number of nodes.
-        root (numpy.ndarray, optional): The root of each tree.
+    r"""Returns the parent of each node in the forest of some edges, given in one direction or in both, or :obj:`None` if they
+    have a cycle.
     """
     source, target = edge_index
     row, col = torch.cat([source, target]), torch.cat([target, source])
@@ -175,14 +171,7 @@ def depths(parent: Array) -> Array:
 
 
 def forest_hops(parent: Array, depth: Array, ptr: Tensor, num_pairs: int) -> Tensor:
-    r"""Returns :meth:`pyg_topomask.graphs.forest.Forest.hops`.
-
-    Args:
-        parent (numpy.ndarray): The parent of each node; for a root, the root itself.
-        depth (numpy.ndarray): The hops between each node and the root of its tree.
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
-        num_pairs (int): The number of pairs of nodes of the same graph.
-    """
+    r"""Returns :meth:`pyg_topomask.graphs.forest.Forest.hops` of all :obj:`num_pairs` pairs of nodes of the same graph."""
     hops = torch.empty(num_pairs, dtype=torch.int16)
     _pair(parent, depth, *arrays_of((ptr, hops)))
     return hops

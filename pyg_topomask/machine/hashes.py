@@ -36,14 +36,7 @@ def _hash(source, target, weight, bits, graph, ptr, out):  # type: ignore[no-unt
 
 
 def edge_hashes(edge_index: Tensor, weight: Tensor | None, graph: Tensor, ptr: Tensor) -> Tensor:
-    r"""Returns :attr:`pyg_topomask.graphs.Graph.fingerprint`, or :attr:`structure` without weights.
-
-    Args:
-        edge_index (torch.Tensor): The edges, :obj:`[2, E]`.
-        weight (torch.Tensor, optional): Their weights in float32, :obj:`[E]`.
-        graph (torch.Tensor): The graph of each node, :obj:`[N]`.
-        ptr (torch.Tensor): The first node of each graph, and the number of nodes, :obj:`[B + 1]`.
-    """
+    r"""Returns :attr:`pyg_topomask.graphs.Graph.fingerprint`, or :attr:`structure` without weights. Weights are in float32."""
     source, target = edge_index.long().contiguous().numpy()
     out = np.empty((len(ptr) - 1, 3), np.int64)
     weights = None if weight is None else array_of(weight)

@@ -12,12 +12,11 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.bitmaps import sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
 from pyg_topomask.machine.vectors import Writer, lowest_bit
 
-# Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
-_APART = 512
 # Labels that are looked at together.
 _BITS = 64
 _LABELS = ir.VectorType(ir.IntType(16), _BITS)
@@ -74,18 +73,7 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
     for start in range(first, last):
         number = _search(start, rowptr, col, max_hops, bits, hops, reached)
         nodes, place = reached[:number], ends[start] - number
-        low, high = nodes.min(), nodes.max()
-        if high - low < _APART * number:
-            listed = 0
-            for word in range(low >> 6, (high >> 6) + 1):
-                while bits[word] != 0:
-                    nodes[listed] = (word << 6) + lowest_bit(bits[word])
-                    bits[word] &= bits[word] - 1
-                    listed += 1
-        else:
-            nodes.sort()
-            for node in nodes:
-                bits[node >> 6] = 0
+        sort_reached(nodes, nodes.min(), nodes.max(), bits)
         for node in nodes:
             visited[place], length[place] = node, hops[node]
             place += 1
@@ -128,11 +116,7 @@ def _list_labelled(label, ptr, start, visited, length):  # type: ignore[no-untyp
 
 def labelled_pairs(label: Tensor, ptr: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
     r"""Returns the pairs of nodes of the same graph whose label is not 0, in ascending order, and one less than their labels.
-
-    Args:
-        label (torch.Tensor): The labels of all pairs of nodes of the same graph, by row, in int16, :obj:`[num_pairs]`.
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
-        number (int): How many labels are not 0.
+    The labels are those of all pairs by row, :obj:`[num_pairs]`, in int16, and :obj:`number` of them are not 0.
     """
     columns = torch.empty(3, number + 1, dtype=torch.int32)
     _list_labelled(*arrays_of((label, ptr, *columns)))

@@ -131,14 +131,7 @@ def attend_low_rank_batch(
     ptr: Tensor, q: Tensor, k: Tensor, values: Tensor, factors: Sequence[Tensor], sized: bool
 ) -> tuple[Tensor, Tensor]:
     r"""Returns numerators and denominators, :obj:`[N, H, d + 1]`, and the sums of magnitudes if asked for, :obj:`[N, H]`.
-
-    Args:
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
-        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        values (torch.Tensor): Values and a column of ones, :obj:`[N, H, d + 1]`.
-        factors (sequence of torch.Tensor): Left and right factors, :obj:`[N, H, r]`, or none for a mask of ones.
-        sized (bool): Whether to sum up magnitudes.
+    Values have a column of ones, and there are left and right factors, :obj:`[N, H, r]`, or none for a mask of ones.
     """
     total, size = torch.empty_like(values), q.new_empty(q.shape[:2] if sized else 0)
     left, right = factors or (q.new_empty(0),) * 2

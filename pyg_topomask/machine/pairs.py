@@ -17,13 +17,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.machine.bitmaps import sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.patterns import pointers, with_transpose
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import Writer, lowest_bit
-
-# Nodes that are met are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
-_APART = 512
+from pyg_topomask.machine.vectors import Writer
 
 
 @compiled
@@ -49,17 +47,7 @@ def _meet(  # type: ignore[no-untyped-def]
                 place, combination = slot[j], kind[of_hops + other_length[meeting]]
                 sums[place * kinds + combination] += load[visit] * other_load[meeting]
                 present[place] |= np.int64(1) << np.int64(combination)
-        if high - low < _APART * number:
-            number = 0
-            for word in range(low >> 6, (high >> 6) + 1):
-                while bits[word] != 0:
-                    met[number] = (word << 6) + lowest_bit(bits[word])
-                    bits[word] &= bits[word] - 1
-                    number += 1
-        else:
-            met[:number].sort()
-            for place in range(number):
-                bits[met[place] >> 6] = 0
+        sort_reached(met[:number], low, high, bits)
         for j in met[:number]:
             place = slot[j]
             slot[j] = -1
@@ -145,15 +133,8 @@ def meet(
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...], Tensor]:
     r"""Returns the tensors of two :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern`, of the pairs of start nodes whose
     walks meet and of the kinds of meetings of each pair, and the loads of these meetings. With :obj:`every`, it returns no
-    kinds, and the loads of all kinds, :obj:`[pairs, kinds]`.
-
-    Args:
-        query (tuple of torch.Tensor): The visits of the queries' walks.
-        key (tuple of torch.Tensor): The visits of the keys' walks.
-        num_nodes (int): The number of nodes.
-        kind (numpy.ndarray): The kind of a meeting, indexed by the hops of the query's and the key's walk.
-        every (bool): Return the loads of all kinds.
-        at_a_time (int): The number of meetings that are counted at a time.
+    kinds, and the loads of all kinds, :obj:`[pairs, kinds]`. The hops of the query's and the key's walk index the :obj:`kind`
+    of a meeting.
     """
     of_queries = [array_of(column) for column in query[1:]]
     by_node = stable_argsort(key[1], num_nodes)
@@ -194,12 +175,6 @@ def _meet_in_rows(
 def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor:
     r"""Returns the products of loads that meet, by the sum of their hops, at all pairs of nodes of the same graph, by row,
     :obj:`[2 * hops + 1, num_pairs]`.
-
-    Args:
-        query (tuple of torch.Tensor): The visits of the queries' walks.
-        key (tuple of torch.Tensor): The visits of the keys' walks.
-        hops (int): The largest number of hops.
-        ptr (torch.Tensor): Where the nodes of each graph begin, :obj:`[B + 1]`.
     """
     pairs, num_nodes = array_of(pad(ptr.diff().square().cumsum(0), (1, 0))), int(ptr[-1])
     out = np.zeros((2 * hops + 1, pairs[-1]), array_of(query[3]).dtype)

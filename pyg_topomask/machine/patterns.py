@@ -80,14 +80,8 @@ def _separate(start, visited, rowptr, distinct, slot):  # type: ignore[no-untype
 
 def patterns_of_visits(start: Tensor, visited: Tensor, length: Tensor, num_nodes: int, kinds: int) -> list[tuple[Tensor, ...]]:
     r"""Returns the tensors of two :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern`: that of the distinct pairs of
-    start and visited node, and that of the lengths of each pair.
-
-    Args:
-        start (torch.Tensor): The start node of each visit. Visits are distinct and sorted by start, visited node and length.
-        visited (torch.Tensor): The visited node, in the data type of the tensors.
-        length (torch.Tensor): The length, in the same data type.
-        num_nodes (int): The number of nodes.
-        kinds (int): One more than the largest length.
+    start and visited node, and that of the lengths, below :obj:`kinds`, of each pair. Visits are distinct and sorted by start,
+    visited node and length.
     """
     rowptr, distinct, slot = (visited.new_empty(size) for size in (num_nodes + 1, visited.numel(), visited.numel() + 1))
     found = _separate(*arrays_of((start, visited, rowptr, distinct, slot)))
@@ -110,15 +104,8 @@ def with_transpose(rowptr: Tensor, col: Tensor, num_cols: int) -> tuple[Tensor, 
 
 
 def pattern_of_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int, index: torch.dtype) -> tuple[Tensor, ...]:
-    r"""Returns the tensors of a :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern` of the distinct pairs, and the
-    position of each given pair in it, in int64.
-
-    Args:
-        row (torch.Tensor): The row of each pair, from 0 to below :obj:`num_rows`.
-        col (torch.Tensor): The column of each pair, from 0 to below :obj:`num_cols`.
-        num_rows (int): The number of rows.
-        num_cols (int): The number of columns.
-        index (torch.dtype): The data type of the tensors.
+    r"""Returns the tensors of a :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern` of the distinct pairs, with indices
+    of a data type, and the position of each given pair in it, in int64.
     """
     number, slot = row.numel(), torch.empty(row.shape, dtype=torch.long)
     order, by_col, distinct = torch.empty(3, number, dtype=index)

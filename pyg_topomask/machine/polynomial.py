@@ -252,16 +252,8 @@ def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, meth
 def attend_polynomial(
     pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, q: Tensor, k: Tensor, v: Tensor
 ) -> Tensor:
-    r"""Returns the sums of the values, weighted by scores and mask, :obj:`[N, H, d]`.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries of the sparse matrix.
-        value (torch.Tensor): Their values, :obj:`[nnz]`.
-        coefficients (torch.Tensor): The coefficients of the polynomial, :obj:`[H or 1, K + 1]`.
-        method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`~pyg_topomask.operators.polynomial.polynomial_action`.
-        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
+    r"""Returns the sums of the values, weighted by scores and mask, :obj:`[N, H, d]`. The arguments are those of
+    :func:`~pyg_topomask.operators.polynomial.polynomial_action`, and queries, keys and values.
     """
     total = v.new_empty(v.shape)
     matrix, arrays = arrays_of((value, pattern.col, pattern.rowptr)), arrays_of((q, k, v, total))

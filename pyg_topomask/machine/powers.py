@@ -7,12 +7,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.bitmaps import sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import arrays_of
-from pyg_topomask.machine.vectors import lowest_bit
-
-# Reached nodes are sorted with a bitmap if it has at most this many bits for each of them, and by comparison otherwise.
-_APART = 512
 
 
 @compiled
@@ -57,17 +54,9 @@ def _list(rowptr, col, value, order, room):  # type: ignore[no-untyped-def]
             before, now, number = now, before, following
             entries += following
         nodes = reached[:found]
-        if high - low < _APART * found:
-            for node in nodes:
-                bits[node >> 6] |= np.int64(1) << np.int64(node & 63)
-            listed = 0
-            for word in range(low >> 6, (high >> 6) + 1):
-                while bits[word] != 0:
-                    nodes[listed] = (word << 6) + lowest_bit(bits[word])
-                    bits[word] &= bits[word] - 1
-                    listed += 1
-        else:
-            nodes.sort()
+        for node in nodes:
+            bits[node >> 6] |= np.int64(1) << np.int64(node & 63)
+        sort_reached(nodes, low, high, bits)
         start, visited = _grown(start, used, entries + 1), _grown(visited, used, entries + 1)
         length, load = _grown(length, used, entries + 1), _grown(load, used, entries + 1)
         # Without a branch, which would be hard to predict: the next entry overwrites one that is missing.

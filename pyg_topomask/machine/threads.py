@@ -53,14 +53,8 @@ def arrays_of(tensors: Iterable[Tensor]) -> tuple[Array, ...]:
 
 
 def in_chunks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
-    r"""Calls a function with chunks of rows of about as many entries, in threads if there is much to do for each.
-
-    Args:
-        function (callable): Takes the first row and the one after the last. It runs without the interpreter's lock.
-        ptr (numpy.ndarray): Where the entries of each row begin.
-        work (int): Multiplications for each entry.
-        first (int): The first row. (default: :obj:`0`)
-        last (int, optional): The row after the last. (default: :obj:`None`, the number of rows)
+    r"""Calls a function with the first row and the one after the last of chunks of about as many entries, in threads if there
+    is much to do for each. :obj:`work` counts multiplications for each entry. The function runs without the interpreter's lock.
     """
     last = len(ptr) - 1 if last is None else last
     start, stop, threads = int(ptr[first]), int(ptr[last]), torch.get_num_threads()

@@ -15,9 +15,10 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 from torch import Tensor
 
+from pyg_topomask.machine.bitmaps import lowest_bit
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import array_of, in_chunks
-from pyg_topomask.machine.vectors import Writer, index, lowest_bit, multiply
+from pyg_topomask.machine.vectors import Writer, index, multiply
 
 # Queries whose scores are computed together, queries that read a block of keys in turn, and scores that are compared together.
 _ROWS, _QUERIES, _LANES = 8, 64, 16

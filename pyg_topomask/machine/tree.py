@@ -293,25 +293,14 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 def preorder(parent: Array) -> tuple[Tensor, Tensor]:
-    r"""Returns the nodes of trees in an order in which each comes after its parent, and the place of each parent.
-
-    Args:
-        parent (numpy.ndarray): The parent of each node; for a root, the root itself.
-    """
+    r"""Returns the nodes, parents before children and each subtree at a stretch, and the places of their parents."""
     order, above = np.empty_like(parent), np.empty_like(parent)
     _preorder(parent, order, above)
     return torch.from_numpy(order), torch.from_numpy(above)
 
 
 def attend_tree(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    r"""Returns the sums of the values, weighted by scores and mask, :obj:`[N, H, d]`.
-
-    Args:
-        mask (TreeFactors): The mask.
-        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
-    """
+    r"""Returns the sums of the values, weighted by scores and mask, :obj:`[N, H, d]`."""
     parts = _parts_of_values(mask, v)
     if len(parts) > 1:
         return torch.cat([attend_tree(mask, q, k, part) for part in parts], 2)
@@ -329,11 +318,7 @@ def attend_tree(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def attend_tree_backward(
     mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor, upstream: Tensor, learn: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Returns the gradients of queries, keys and values from that of the output, :obj:`[N, H, d]`. If :obj:`learn`, also
-    returns in float64 those of :math:`a \ell` for each edge, :obj:`[N, H]`, or of the function.
-
-    Arguments are those of :func:`attend_tree`.
-    """
+    r"""Returns the gradients of queries, keys and values, and of each tensor of the mask that is :obj:`learned`."""
     parts = _parts_of_values(mask, v)
     if len(parts) > 1:
         pairs = zip(parts, upstream.split(parts[0].size(2), 2), strict=True)

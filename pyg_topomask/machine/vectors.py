@@ -269,12 +269,5 @@ def dot_rows(
     return signature, generate
 
 
-@intrinsic
-def lowest_bit(typing: Any, bits: Any) -> Any:
-    r"""Returns the position of the lowest bit of a number that is not 0."""
-    defined = ir.Constant(ir.IntType(1), 1)
-    return types.int64(types.int64), lambda context, builder, _, arguments: builder.cttz(arguments[0], defined)
-
-
 # The product of a matrix of any strides with one whose rows are contiguous, in place of the output or added to it.
 multiply, multiply_add = _multiplier(False), _multiplier(True)

@@ -257,7 +257,7 @@ def walk(
     importance: bool,
     merge: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Samples walks from some nodes on the CPU.
+    r"""Samples walks from a range of nodes on the CPU. Returns start, visited node, hops and load of each visit.
 
     Args:
         nodes (range): The nodes to start from.
@@ -272,10 +272,6 @@ def walk(
         repelling (bool): Whether walkers that meet leave along different edges.
         importance (bool): Whether loads are divided by the probabilities of the walks.
         merge (bool): Add up and sort the loads of visits to the same node after the same number of hops.
-            (default: :obj:`True`)
-
-    Returns:
-        tuple: Start, visited node, hops and load of each visit.
 
     Raises:
         ValueError: If node, hops and index of a visit do not fit into 63 bits.

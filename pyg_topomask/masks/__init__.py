@@ -1,8 +1,9 @@
 r"""Topological masks, one family per file."""
 
 from pyg_topomask.masks.adjacency import AdjacencyMask
+from pyg_topomask.masks.base.convolution import convolve, deconvolve
+from pyg_topomask.masks.base.kernels import kernel_series, modulation
 from pyg_topomask.masks.base.mask import HadamardMask, Mask, MultiHeadMask, ScaledMask, SumMask, TransposedMask
-from pyg_topomask.masks.base.series import convolve, deconvolve, kernel_series, modulation
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.masks.dense import DenseMask
 from pyg_topomask.masks.expander import ExpanderMask

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.flow import check_flow
-from pyg_topomask.graphs.graph import Graph, check_normalization
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.normalization import check_normalization
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator

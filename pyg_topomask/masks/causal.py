@@ -63,11 +63,7 @@ def _reverse(layouts: Sequence[Tensor]) -> tuple[Tensor, ...]:
 
 @dataclass(eq=False, repr=False)
 class PrefixSum(MaskOperator):
-    r"""Prefix sums within each graph.
-
-    Args:
-        layouts (tuple of torch.Tensor): The layouts of the order and of the reverse order, see :func:`_layout`.
-    """
+    r"""Prefix sums within each graph, given the layouts of the order and of the reverse order."""
 
     layouts: tuple[Tensor, ...]
 
@@ -80,17 +76,10 @@ class PrefixSum(MaskOperator):
 
 
 def _layout(order: Tensor, value: Tensor, segments: Segments, strict: bool) -> tuple[Tensor, ...]:
-    r"""Arranges graphs of similar sizes in common tables, so that sums stay within graphs without a loop over graphs.
-
-    Args:
-        order (torch.Tensor): The sorted nodes, graph by graph, :obj:`[N]`.
-        value (torch.Tensor): Their sorted keys; equal keys in a graph are ties, :obj:`[N]`.
-        segments (Segments): The division of the nodes into graphs.
-        strict (bool): Whether sums exclude a node and its ties.
-
-    Returns:
-        tuple of torch.Tensor: For each node the entry of the concatenated tables that holds its sum, counted from 1 with 0
-        for no sum, :obj:`[N]`, and tables of sorted nodes, :obj:`[graphs, size]`, which repeat the last node of small graphs.
+    r"""Arranges graphs of similar sizes in common tables, so that sums stay within graphs without a loop over graphs. Nodes are
+    sorted graph by graph, and equal values in a graph are ties, which :obj:`strict` sums exclude. Returns for each node the
+    entry of the concatenated tables that holds its sum, counted from 1 with 0 for no sum, and tables of sorted nodes,
+    :obj:`[graphs, size]`, which repeat the last node of small graphs.
     """
     size, first, position, device = segments.sizes, segments.ptr[:-1], segments.position, order.device
     start, tables, used = torch.zeros_like(size), [], 1

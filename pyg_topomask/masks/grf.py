@@ -14,6 +14,7 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
+from pyg_topomask.masks.base.walking import WalkingMask
 from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
 
 
 @options_of(WalkSettings)
-class GRFMask(LogarithmicMask):
+class GRFMask(WalkingMask, LogarithmicMask):
     r"""A learnable function of the weighted adjacency matrix, estimated by random walks, from `"Linear Transformer
     Topological Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 3.3, Eq. 9 and 10, Algorithm 1):
 
@@ -140,14 +141,12 @@ class GRFMask(LogarithmicMask):
         **options: Unpack[FeatureWalkOptions],
     ) -> None:
         super().__init__(heads)
-        self.walk_settings = WalkSettings(num_walks, p_halt, max_walk_length, **options)
+        self._walk(WalkSettings(num_walks, p_halt, max_walk_length, **options), resample)
         check_size(1, stitch=stitch)
-        check_choice(('never', 'forward'), resample=resample)
         check_choice((False, True, 'pairs'), asymmetric=asymmetric)
         asymmetric = asymmetric if isinstance(asymmetric, str) else bool(asymmetric)  # 1 is True
         if asymmetric is True and self.walk_settings.independent_ensembles:
             raise ArgumentError('independent_ensembles', 'True with asymmetric=True, where keys have no walks', 'False')
-        self.resample = resample
         self.seed = checked_seed(seed=seed)
         self.stitch = int(stitch)
         if self.stitch > 1:
@@ -178,21 +177,8 @@ class GRFMask(LogarithmicMask):
         return self.f if self.key_modulation is None else self._numbers(self.key_modulation).expand(self.heads, -1)
 
     @property
-    def flow(self) -> str:
-        r"""The direction of attention along edges."""
-        return self.walk_settings.flow
-
-    @property
-    def fresh(self) -> bool:
-        return self.resample == 'forward' and self.training
-
-    @property
     def direction(self) -> str:  # type: ignore[override]
         return 'followed' if self.asymmetric is True else 'both ways'
-
-    @property
-    def weighted(self) -> bool:  # type: ignore[override]
-        return self.walk_settings.weighted
 
     def settings(self) -> Hashable:
         return type(self), self.walk_settings, self.seed, self.stitch, self.fresh

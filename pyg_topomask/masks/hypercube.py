@@ -17,12 +17,7 @@ from pyg_topomask.utils.checks import check_whole
 
 @dataclass(eq=False, repr=False)
 class Hamming(MaskOperator):
-    r""":math:`t^{\mathrm{Hamming}(i, j)}`, the Kronecker product of the matrices :math:`(1, t; t, 1)`.
-
-    Args:
-        base (torch.Tensor): :math:`t`, :obj:`[H]`.
-        dim (int): The number of bits.
-    """
+    r""":math:`t^{\mathrm{Hamming}(i, j)}`, the Kronecker product of the matrices :math:`(1, t; t, 1)` of each bit."""
 
     base: Tensor
     dim: int

@@ -11,14 +11,16 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.flow import check_flow
-from pyg_topomask.graphs.graph import Graph, check_normalization
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.normalization import check_normalization
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base.convolution import convolve, deconvolve
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import power_entries
-from pyg_topomask.masks.base.series import convolve, deconvolve, initial_series, resolve_positive
+from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks

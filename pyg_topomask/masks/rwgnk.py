@@ -3,28 +3,27 @@ r"""The random walks graph-nodes kernel as a mask."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import replace
+from typing import TYPE_CHECKING
 
-import numpy as np
-import scipy
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
-from pyg_topomask.masks.base.mask import Mask
+from pyg_topomask.masks.base.expected_visits import ExpectedVisits, gram_of_powers, visits_by_hops
+from pyg_topomask.masks.base.walking import WalkingMask
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.chain import Chain
 from pyg_topomask.operators.entries import Entries, SparseEntries
-from pyg_topomask.operators.polynomial import Polynomial, polynomial_terms
+from pyg_topomask.operators.polynomial import Polynomial
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks, blocks_of
 from pyg_topomask.operators.sparse import Sparse
-from pyg_topomask.utils.checks import check_choice, check_not_negative, checked_seed, per_head
+from pyg_topomask.utils.checks import check_not_negative, checked_seed, per_head
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
@@ -33,29 +32,14 @@ from pyg_topomask.walks.pairs import blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.walk import sample_ensembles
 
-# The largest number of entries in a block of rows of the powers.
-_BLOCK = 2**23
-
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
     from pyg_topomask.walks.options import KernelWalkOptions
 
 
-@dataclass(frozen=True)
-class ExpectedVisits:
-    r"""The limit of infinitely many walks: the transition probabilities, and :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`
-    for the rows of their powers, :obj:`[N, L + 1, L + 1]`, if norms need them.
-    """
-
-    hops: AdjacencyState
-    gram: Tensor | None
-    #: The mask blocks of the graphs.
-    cache: dict[Hashable, Any] = field(default_factory=dict)
-
-
 @options_of(WalkSettings, without=('normalization', 'importance'))
-class RWGNKMask(Mask):
+class RWGNKMask(WalkingMask):
     r"""The random walks graph-nodes kernel, which compares the visits of the random walks of two nodes, from `"From
     block-Toeplitz matrices to differential equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, Eq. 5). Its
     entries are dot products of frequency vectors :math:`\mathbf{F}`, which hold the discounted visits of the walks:
@@ -140,9 +124,9 @@ class RWGNKMask(Mask):
         self.exact = num_walks is None
         self.form = 'product' if self.exact else 'sparse'
         walks = 2 if num_walks is None else num_walks
-        self.walk_settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
+        settings = WalkSettings(walks, p_halt, max_walk_length, normalization='rw', importance=False, **options)
+        self._walk(settings, resample)
         check_not_negative(alpha=alpha)
-        check_choice(('never', 'forward'), resample=resample)
         given = per_head(heads, lam=lam)
         if not bool((given >= 0).all()) or (learnable and not bool((given > 0).all())):
             accepted = 'finite numbers from 0, above 0 where their logarithm is learned'
@@ -152,7 +136,6 @@ class RWGNKMask(Mask):
         if bool((given > limit).any()):
             raise ArgumentError('lam', f'{given.tolist()} for walks of {max_walk_length} hops', f'numbers up to {limit:.3g}')
         self.alpha = alpha
-        self.resample = resample
         self.seed = checked_seed(seed=seed)
         self.initial = given.log()
         self.log_lam = torch.nn.Parameter(torch.empty(heads), requires_grad=learnable)
@@ -172,19 +155,6 @@ class RWGNKMask(Mask):
         r"""The powers :math:`\lambda^0, \dots, \lambda^L`, :obj:`[heads, L + 1]`."""
         lam = self.lam
         return lam.unsqueeze(1) ** torch.arange(self.walk_settings.max_walk_length + 1, device=lam.device)
-
-    @property
-    def flow(self) -> str:
-        r"""The direction of attention along edges."""
-        return self.walk_settings.flow
-
-    @property
-    def fresh(self) -> bool:
-        return self.resample == 'forward' and self.training
-
-    @property
-    def weighted(self) -> bool:  # type: ignore[override]
-        return self.walk_settings.weighted
 
     def settings(self) -> Hashable:
         prepared = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
@@ -315,7 +285,7 @@ class RWGNKMask(Mask):
 
         def visits(segments: Segments, dtype: torch.dtype) -> Tensor:
             each = torch.eye(powers.size(1), dtype=dtype, device=powers.device)
-            return blocks_of(lambda x: _visits(state.hops, self.walk_settings.survival, x), each, segments)
+            return blocks_of(lambda x: visits_by_hops(state.hops, self.walk_settings.survival, x), each, segments)
 
         cost = (series.size(1) ** 2 - 1) * pattern.nnz
         blocks = PreparedBlocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
@@ -327,41 +297,6 @@ class RWGNKMask(Mask):
         )
 
 
-def _visits(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:
-    r"""Returns :math:`\sum_{l + l' = s} S_l S_{l'} \mathbf{P}^l (\mathbf{P}^{\top})^{l'} \mathbf{x}` for all :math:`s`,
-    :obj:`[2L + 1, N, c]`.
-    """
-    weight, pattern, count = hops.weight.to(x.dtype), hops.pattern, survival.numel()
-    sums = x.new_zeros(2 * count - 1, *x.shape)
-    for key_hops, collected in enumerate(polynomial_terms(weight, pattern, x, count, 'powers', transpose=True)):
-        for query_hops, rows in enumerate(polynomial_terms(weight, pattern, collected, count, 'powers')):
-            sums[query_hops + key_hops].add_(rows, alpha=float(survival[query_hops] * survival[key_hops]))
-    return sums
-
-
 def _weighted(graph: Graph, weight: Tensor) -> Graph:
     r"""Returns the same graph with different edge weights."""
     return Graph(graph.edge_index, graph.num_nodes, weight, graph.batch, graph.num_graphs)
-
-
-@torch.compiler.disable  # torch.compile would read SciPy as Python
-def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) -> Tensor:
-    r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}` of the first rows, :obj:`[num_rows, L + 1, L + 1]`, in blocks
-    of rows.
-    """
-    size, device = hops.pattern.num_rows, hops.weight.device
-    step, identity = hops.pattern.to_scipy(hops.weight.double()), scipy.sparse.eye_array(size, format='csr')
-    gram = np.empty((num_rows, max_walk_length + 1, max_walk_length + 1))
-    # A row of a power has at most as many entries as there are nodes, or walks.
-    walks, most = np.ones(size), np.zeros(size)
-    for _ in range(max_walk_length + 1):
-        most, walks = most + np.minimum(walks, size), step.astype(bool) @ walks
-    block = (most[:num_rows].cumsum() // _BLOCK).astype(np.int64)
-    for rows in np.split(np.arange(num_rows), np.flatnonzero(np.diff(block)) + 1):
-        powers = [identity[rows]]
-        for length in range(max_walk_length + 1):
-            if length > 0:
-                powers.append(powers[-1] @ step)
-            for other, power in enumerate(powers):
-                gram[rows, length, other] = gram[rows, other, length] = (power * powers[-1]).sum(axis=1)
-    return torch.from_numpy(gram).to(device)

@@ -1,10 +1,9 @@
-r"""What attention layers are given: sizes, features, a mask and a graph."""
+r"""What attention layers are given: sizes, features and a graph."""
 
 from __future__ import annotations
 
-import inspect
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import cache, partial
 from math import isqrt
 from types import FrameType
@@ -22,19 +21,13 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import MAX_SIZE, assert_on_device, check_size, is_whole
-from pyg_topomask.utils.suggestions import instance_of
 
 T = TypeVar('T')
 
 
 def resolve_channels(channels: int, out_channels: int | None, heads: int, divide: bool = True) -> int:
-    r"""Returns the number of output channels, by default :obj:`channels`, and checks both.
-
-    Args:
-        channels (int): Size of each input sample, or :obj:`-1` for a lazy one.
-        out_channels (int, optional): Size of each output sample.
-        heads (int): The number of heads.
-        divide (bool): Whether the heads divide the output channels among them. (default: :obj:`True`)
+    r"""Returns the number of output channels, by default :obj:`channels`, and checks both. If they :obj:`divide`, the heads
+    divide the output channels among them.
     """
     given, out_channels = out_channels, channels if out_channels is None else out_channels
     if channels == -1 and out_channels == -1:
@@ -69,33 +62,6 @@ def divisors(number: int) -> str:
     r"""Returns the divisors of a number in ascending order, as text."""
     small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
     return ', '.join(map(str, sorted({*small, *(number // divisor for divisor in small)})))
-
-
-def fit_mask(mask: Mask, heads: int) -> None:
-    r"""Gives a mask that was made without heads those of the layer. Raises an error unless the mask then has :obj:`heads`
-    heads, or one head that all share.
-    """
-    if not isinstance(mask, Mask):
-        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', instance_of(mask))
-    if mask.heads == 1:
-        mask.take_heads(heads)
-    if mask.heads not in (1, heads):
-        raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
-
-
-def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
-    r"""Returns the options of a layer, with a mask created from the options of the mask.
-
-    Args:
-        mask (type): The class of the mask.
-        heads (int): The number of heads.
-        options (dict): The options of the mask and of the layer.
-        **decided (optional): Options of the mask that the layer fixes.
-    """
-    names = inspect.signature(mask).parameters
-    of_mask = {name: options[name] for name in options if name in names}
-    of_layer = {name: options[name] for name in options if name not in names}
-    return {'mask': mask(heads, **decided, **of_mask), **of_layer}
 
 
 def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
@@ -136,6 +102,24 @@ class Attention(Protocol):
     def local(self) -> bool: ...
 
 
+class UnderMask:
+    r"""Mixin of attentions that read of a graph what their mask reads."""
+
+    mask: Mask
+
+    @property
+    def reads_edges(self) -> bool:
+        return self.mask.direction != 'unused'
+
+    @property
+    def weighted(self) -> bool:
+        return self.mask.weighted
+
+    @property
+    def local(self) -> bool:
+        return self.mask.local
+
+
 def graph_for(
     layer: Attention,
     x: Tensor,
@@ -158,7 +142,8 @@ def graph_for(
     if graph.lacks_edges and layer.reads_edges:
         graph.lacks_edges = False
         warn(f'graph: got data without edge_index for {type(layer).__name__}, in which every node is alone then.')
-    if not (layer.told_of_weights or layer.weighted or torch.compiler.is_compiling()) and graph.is_weighted:
+    ignored = graph.edge_weight is not None and not (layer.told_of_weights or layer.weighted or torch.compiler.is_compiling())
+    if ignored and graph.is_weighted:
         layer.told_of_weights = True
         mask = getattr(layer, 'mask', layer)
         warn(f'edge_weight: got weights, which have no effect in {type(layer).__name__}: {type(mask).__name__} reads none.')
@@ -233,7 +218,7 @@ def as_graph(
             if edge_weight.requires_grad:
                 given = 'a learned tensor that is not that of graph'
                 raise ArgumentError('edge_weight', given, f'these, and None, or {accepted}')
-    if x.size(0) != graph.num_nodes:
+    if x.size(0) != graph.segments.num_nodes:
         raise ArgumentError('x', f'shape {tuple(x.shape)}', f'[{graph.num_nodes}, channels]')
     return graph
 

@@ -16,7 +16,8 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.nn.inputs import check_features, compiled_if_prepared, fit_mask, graph_for, resolve_channels
+from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
+from pyg_topomask.nn.mask_of_layer import fit_mask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention
@@ -25,7 +26,7 @@ from pyg_topomask.utils.checks import check_choice, check_probability
 from pyg_topomask.utils.suggestions import instance_of
 
 
-class MaskedLinearAttention(torch.nn.Module):
+class MaskedLinearAttention(UnderMask, torch.nn.Module):
     r"""Multi-head linear attention with scores multiplied by a topological mask, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2 and 7):
 
@@ -147,18 +148,6 @@ class MaskedLinearAttention(torch.nn.Module):
         attend = compiled_if_prepared(self._attend, graph, self.mask)
         out = attend(generator, x, edge_index, edge_weight, batch, graph)
         return torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
-
-    @property
-    def reads_edges(self) -> bool:
-        return self.mask.direction != 'unused'
-
-    @property
-    def weighted(self) -> bool:
-        return self.mask.weighted
-
-    @property
-    def local(self) -> bool:
-        return self.mask.local
 
     def by_head(self, x: Tensor) -> Tensor:
         r"""Splits channels between the heads, from :obj:`[N, out_channels]` to :obj:`[N, H, out_channels // H]`."""

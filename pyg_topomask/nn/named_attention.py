@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.masks import GRFMask, HopMask, SinDegreeMask, ToeplitzMask
-from pyg_topomask.nn.inputs import with_mask
+from pyg_topomask.nn.mask_of_layer import with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.options import options_of
 

@@ -10,7 +10,8 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
-from pyg_topomask.nn.inputs import as_graph, check_features, with_mask
+from pyg_topomask.nn.inputs import as_graph, check_features
+from pyg_topomask.nn.mask_of_layer import with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.options import options_of
 

@@ -12,7 +12,8 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.nn.inputs import fit_mask, with_mask
+from pyg_topomask.nn.inputs import UnderMask
+from pyg_topomask.nn.mask_of_layer import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import entries_of
@@ -30,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @described_by(ExplicitAttention)
-class SparseMaskAttention(ExplicitAttention):
+class SparseMaskAttention(UnderMask, ExplicitAttention):
     r"""Base class of multi-head attention over the entries of a sparse mask. Node :math:`i` attends to the nodes :math:`j` with
     an entry :math:`M_{ij}`.
 
@@ -56,18 +57,6 @@ class SparseMaskAttention(ExplicitAttention):
     def reset_parameters(self) -> None:
         super().reset_parameters()
         self.mask.reset_parameters()
-
-    @property
-    def reads_edges(self) -> bool:
-        return self.mask.direction != 'unused'
-
-    @property
-    def weighted(self) -> bool:
-        return self.mask.weighted
-
-    @property
-    def local(self) -> bool:
-        return self.mask.local
 
     @abstractmethod
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:

@@ -150,11 +150,6 @@ class MaskOperator(Arithmetic, ABC):
         """
         return None
 
-    @staticmethod
-    def side_by_side(*operators: MaskOperator) -> MaskOperator:
-        r"""Concatenates operators on the same graphs along the heads. The heads of the first come first."""
-        return Heads(operators)
-
     def matmul(self, x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""
         fits = x.dim() == 3 and x.size(0) == self.segments.num_nodes and self.heads in (1, x.size(1))
@@ -261,11 +256,7 @@ def check_scale(scale: Tensor, heads: int) -> None:
 
 
 def check_graphs(operators: Sequence[MaskOperator]) -> Segments:
-    r"""Returns the graphs that operators have in common.
-
-    Raises:
-        ValueError: If they are bound to different graphs.
-    """
+    r"""Returns the graphs that operators have in common. Raises an error if they are bound to different ones."""
     first, *rest = operators
     for operator in rest:
         if first.segments is not None and not first.segments.equal(operator.segments):
@@ -274,11 +265,7 @@ def check_graphs(operators: Sequence[MaskOperator]) -> Segments:
 
 
 def common_heads(operators: Sequence[MaskOperator]) -> int:
-    r"""Returns the number of heads of a combination of operators.
-
-    Raises:
-        ValueError: If their numbers of heads are neither equal nor 1.
-    """
+    r"""Returns the number of heads of a combination of operators. Raises an error unless their numbers are equal or 1."""
     heads = max(operator.heads for operator in operators)
     for operator in operators:
         if operator.heads not in (1, heads):
@@ -380,13 +367,9 @@ class Scaled(MaskOperator):
 
 @dataclass(eq=False, repr=False)
 class Hadamard(MaskOperator):
-    r"""The entrywise product with a mask of low rank: :math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x}
-    = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ \mathbf{x})`.
-
-    Args:
-        left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, H or 1, r]`.
-        right (torch.Tensor): :math:`\mathbf{B}`, likewise.
-        inner (MaskOperator): :math:`\mathbf{M}`.
+    r"""The entrywise product with a mask of low rank, :math:`\mathbf{A} \mathbf{B}^{\top}` with factors :obj:`[N, H or 1, r]`:
+    :math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x} = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ
+    \mathbf{x})`.
     """
 
     left: Tensor
@@ -487,12 +470,7 @@ class Sum(_Terms):
 
 @dataclass(eq=False, repr=False)
 class Heads(_Terms):
-    r"""Masks side by side: the first acts on the first heads, and so on.
-
-    Args:
-        terms (tuple of MaskOperator): The masks.
-        widths (tuple of int): The number of heads of each mask. (default: those of the masks)
-    """
+    r"""Masks side by side: the first acts on the first heads, and so on. Widths are the numbers of heads of each."""
 
     widths: tuple[int, ...] = ()
 

@@ -92,11 +92,7 @@ def _text(parts: Any) -> str:
 
 
 def build(text: str, tensors: Sequence[Tensor]) -> Any:
-    r"""Returns an operator from its text and its tensors. It multiplies, but knows no graphs and no cost.
-
-    Raises:
-        ValueError: If the text names a class that is not imported.
-    """
+    r"""Returns an operator from its text and its tensors. It multiplies, but knows no graphs and no cost."""
     return _built(_parsed(text), iter(tensors))
 
 

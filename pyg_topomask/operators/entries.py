@@ -24,12 +24,7 @@ Listed = TypeVar('Listed', bound='SparseEntries')
 
 @dataclass(frozen=True)
 class Entries:
-    r"""The entries of a sparse mask.
-
-    Args:
-        pattern (SparsePattern): Their positions.
-        value (torch.Tensor): Their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads.
-    """
+    r"""The entries of a sparse mask: their positions, and their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads."""
 
     pattern: SparsePattern
     value: Tensor

@@ -14,15 +14,9 @@ from pyg_topomask.utils.functorch import unwrapped
 
 
 def chebyshev_coefficients(z: Tensor, tolerance: float) -> Tensor:
-    r"""Returns the coefficients of :math:`\exp(z (t - 1)) = \sum_k c_k T_k(t)` on :math:`-1 \le t \le 1`, as many as the
-    tolerance needs; about :math:`\sqrt{2 z \log(1 / \epsilon)}` for large :math:`z`. Differentiable.
-
-    Args:
-        z (torch.Tensor): :math:`z \ge 0`, :obj:`[H]`.
-        tolerance (float): The largest error :math:`\epsilon` anywhere in the interval, from about :obj:`1e-15`.
-
-    Returns:
-        torch.Tensor: :obj:`[H, K + 1]`, in float64.
+    r"""Returns the coefficients of :math:`\exp(z (t - 1)) = \sum_k c_k T_k(t)` on :math:`-1 \le t \le 1` for :math:`z \ge 0`,
+    :obj:`[H]`. As many as the error :math:`\epsilon`, from about :obj:`1e-15`, allows: about :math:`\sqrt{2 z \log(1 /
+    \epsilon)}` for large :math:`z`. The result is in float64, :obj:`[H, K + 1]`, and differentiable.
 
     Example:
         >>> chebyshev_coefficients(torch.tensor([1.0]), tolerance=0.1)
@@ -37,15 +31,8 @@ def chebyshev_coefficients(z: Tensor, tolerance: float) -> Tensor:
 
 
 def taylor_coefficients(z: Tensor, tolerance: float) -> Tensor:
-    r"""Returns the coefficients of :math:`\exp(z (t - 1)) = \sum_k e^{-z} z^k / k! \; t^k`, the probabilities of a Poisson
-    variable, as many as the tolerance needs for :math:`|t| \le 1`. Differentiable.
-
-    Args:
-        z (torch.Tensor): :math:`z \ge 0`, :obj:`[H]`.
-        tolerance (float): The largest error :math:`\epsilon`.
-
-    Returns:
-        torch.Tensor: :obj:`[H, K + 1]`, in float64.
+    r"""As :func:`chebyshev_coefficients`, but of :math:`\exp(z (t - 1)) = \sum_k e^{-z} z^k / k! \; t^k`, the probabilities of
+    a Poisson variable.
     """
     z, digits = z.double(), math.log(4 / tolerance)
     largest = float(unwrapped(z).max())
@@ -63,12 +50,8 @@ def _cut(series: Tensor, tolerance: float) -> Tensor:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class ExpAction(Polynomial):
-    r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial.
-
-    Args:
-        index (torch.Tensor): The graph of each node, :obj:`[N]`.
-        ptr (torch.Tensor): The first node of each graph, and :math:`N`, :obj:`[B + 1]`.
-        tolerance (float): The error of the polynomial.
+    r""":math:`\exp(z (\mathbf{B} - \mathbf{I}))` as a polynomial with an error of :obj:`tolerance`. :obj:`index` is the graph
+    of each node, and :obj:`ptr` where the nodes of each begin.
     """
 
     index: Tensor

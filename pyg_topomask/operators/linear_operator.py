@@ -164,11 +164,8 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
 
 @torch.no_grad()
 def check_covariance(matrix: LinearOperator) -> None:
-    r"""Raises an error for a matrix that is not symmetric, or that has a negative eigenvalue that 20 steps of the Lanczos
+    r"""Raises an error for matrices that are not symmetric, or that have a negative eigenvalue that 20 steps of the Lanczos
     algorithm find.
-
-    Args:
-        matrix (LinearOperator): The matrix, or a batch of matrices.
     """
     if matrix.size(-1) == 0:
         return

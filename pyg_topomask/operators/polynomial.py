@@ -74,22 +74,11 @@ class Polynomial(MaskOperator):
 def polynomial_action(
     coefficients: Tensor, value: Tensor, pattern: SparsePattern, x: Tensor, method: str, transpose: bool = False
 ) -> Tensor:
-    r"""Multiplies by a polynomial of a sparse matrix, shared by all heads: :math:`\sum_k c_k T_k(\mathbf{B}) \mathbf{x}` with
-    Chebyshev polynomials :math:`T_k`, or :math:`\sum_k c_k \mathbf{B}^k \mathbf{x}`.
+    r"""Multiplies a block :obj:`[N, H, c]` by a :class:`Polynomial` of a sparse matrix. Differentiable in the coefficients, the
+    entries and the block.
 
     Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients in :obj:`x` and in the coefficients.
     The gradient in :obj:`value` keeps one block per degree.
-
-    Args:
-        coefficients (torch.Tensor): :math:`c`, :obj:`[H or 1, K + 1]`.
-        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[1, nnz]`.
-        pattern (SparsePattern): Their positions.
-        x (torch.Tensor): The block, :obj:`[N, H, c]`.
-        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
-        transpose (bool): Multiply by the transpose. (default: :obj:`False`)
-
-    Returns:
-        torch.Tensor: :obj:`[N, H, c]`, differentiable in :obj:`coefficients`, :obj:`value` and :obj:`x`.
     """
     work = x.to(torch.promote_types(x.dtype, torch.float32))
     coefficients, value = coefficients.to(work.dtype), value.to(work.dtype)
@@ -121,30 +110,15 @@ def _plain(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpos
 def polynomial_terms(
     value: Tensor, pattern: SparsePattern, x: Tensor, count: int, method: str, transpose: bool = False
 ) -> Iterator[Tensor]:
-    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0, without gradients. A
-    term is valid until two more have been drawn.
-
-    Args:
-        value (torch.Tensor): The entries of :math:`\mathbf{B}`, :obj:`[nnz]`.
-        pattern (SparsePattern): Their positions.
-        x (torch.Tensor): The block, :obj:`[N, c]`.
-        count (int): The number of terms.
-        method (str): :obj:`"chebyshev"` or :obj:`"powers"`.
-        transpose (bool): Multiply by the transpose. (default: :obj:`False`)
+    r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}`, :obj:`[N, c]`, for :obj:`count` :math:`k`
+    from 0, without gradients. A term is valid until two more have been drawn.
     """
     return _terms(_raw_step(value.unsqueeze(0), pattern, transpose), x, count, method)
 
 
 def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, method: str, segments: Segments) -> Tensor:
-    r"""Returns the entries of polynomials of a sparse matrix at all pairs of nodes of the same graph, by row,
-    :obj:`[J, num_pairs]`. Not differentiable.
-
-    Args:
-        value (torch.Tensor): The entries of the matrix, :obj:`[nnz]`, none of them between two graphs.
-        pattern (SparsePattern): Their positions.
-        basis (torch.Tensor): The coefficients of the polynomials, :obj:`[J, K + 1]`, in the data type of the entries.
-        method (str): :obj:`"chebyshev"` or :obj:`"powers"`, as in :func:`polynomial_action`.
-        segments (Segments): The division of the nodes into graphs.
+    r"""Returns the entries of polynomials of a sparse matrix with coefficients :obj:`[J, K + 1]`, in the data type of the
+    entries, at all pairs of nodes of the same graph, by row, :obj:`[J, num_pairs]`. Not differentiable.
     """
     if compiled := kernel('polynomial_blocks', value.device):
         return compiled(pattern, value, basis, method, segments)

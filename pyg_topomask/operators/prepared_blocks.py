@@ -75,13 +75,8 @@ class PreparedBlocks:
 
 def blocks_of(multiply: Callable[[Tensor], Iterable[Tensor]], basis: Tensor, segments: Segments) -> Tensor:
     r"""Returns the entries of combinations :math:`\sum_k u_{jk} \mathbf{T}_k` at all pairs of nodes of the same graph, by row,
-    :obj:`[J, num_pairs]`.
-
-    Args:
-        multiply (callable): Yields the products :math:`\mathbf{T}_k \mathbf{x}` for :math:`\mathbf{x}`, :obj:`[N, c]`. One is
-            valid until two more have been drawn.
-        basis (torch.Tensor): :math:`u`, :obj:`[J, K]`, in the data type of the result.
-        segments (Segments): The division of the nodes into graphs.
+    :obj:`[J, num_pairs]`. :obj:`multiply` yields the products :math:`\mathbf{T}_k \mathbf{x}`, of which one is valid until two
+    more have been drawn. The basis is :math:`u`, in the data type of the result.
     """
     units = torch.zeros(segments.num_nodes, segments.largest, dtype=basis.dtype, device=segments.device)
     units.scatter_(1, segments.position.unsqueeze(1), 1.0)

@@ -17,12 +17,8 @@ from pyg_topomask.utils.functorch import LoopedFunction
 @dataclass(eq=False, repr=False)
 class Renumbered(MaskOperator):
     r"""A mask of one graph whose nodes have other numbers inside, by which neighbors are near in memory. Attention permutes
-    queries, keys and values once, and its output.
-
-    Args:
-        inner (MaskOperator): The mask.
-        order (torch.Tensor): The node in each place inside, :obj:`[N]`.
-        place (torch.Tensor): The place of each node, :obj:`[N]`.
+    queries, keys and values once, and its output. :obj:`order` is the node in each place inside, and :obj:`place` that of each
+    node.
     """
 
     inner: MaskOperator

@@ -63,13 +63,8 @@ def formed_sparse(entries: SparseEntries) -> MaskOperator:
 
 
 def entries_of(mask: MaskOperator) -> Entries:
-    r"""Returns the entries of a sparse mask.
-
-    Args:
-        mask (MaskOperator): The bound mask.
-
-    Raises:
-        ValueError: If the mask has none, or may have more than :obj:`~pyg_topomask.operators.entries.MAX_ENTRIES` per head.
+    r"""Returns the entries of a sparse mask. Raises an error if it has none, or may have more than
+    :obj:`~pyg_topomask.operators.entries.MAX_ENTRIES` per head.
     """
     entries = mask.entries
     if entries is None:
@@ -110,15 +105,7 @@ def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: 
 
 
 def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
-    r"""Returns the entrywise product of two sparse masks bound to the same graphs, over their common entries.
-
-    Args:
-        left (MaskOperator): The first mask.
-        right (MaskOperator): The second mask.
-
-    Raises:
-        ValueError: If one of them has no entries.
-    """
+    r"""Returns the entrywise product of two sparse masks bound to the same graphs, over their common entries."""
     first, second = left.entries, right.entries
     if first is None or second is None:
         raise ArgumentError(
@@ -131,13 +118,6 @@ def sparse_product(left: MaskOperator, right: MaskOperator) -> MaskOperator:
 
 
 def lazy_sparse(segments: Segments, heads: int, entries: SparseEntries, blocks: PreparedBlocks | None = None) -> MaskOperator:
-    r"""Returns a sparse mask whose entries are formed when they are called for.
-
-    Args:
-        segments (Segments): The division of the nodes into graphs.
-        heads (int): The number of heads.
-        entries (SparseEntries): The entries.
-        blocks (PreparedBlocks, optional): The blocks of small graphs. (default: :obj:`None`)
-    """
+    r"""Returns a sparse mask whose entries are formed when they are called for, and which may also have prepared blocks."""
     cost = segments.num_nodes if entries.max_nnz is None else entries.max_nnz
     return Alternatives(lambda: formed_sparse(entries), entries, blocks, segments=segments, heads=heads, cost=cost)

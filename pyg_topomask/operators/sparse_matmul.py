@@ -15,30 +15,15 @@ warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta 
 
 
 def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
-    r"""Sparse matrix times dense matrix, per head: :math:`\mathbf{y}_i = \sum_j s_{ij} \mathbf{x}_j`.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-        value (torch.Tensor): Their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads.
-        x (torch.Tensor): The dense matrix, :obj:`[num_cols, H, c]`.
-        transpose (bool): Multiply by the transpose; :obj:`x` is then :obj:`[num_rows, H, c]`. (default: :obj:`False`)
-
-    Returns:
-        torch.Tensor: :obj:`[num_rows, H, c]`, differentiable in :obj:`value` and :obj:`x`.
+    r"""Sparse matrix times dense matrix, per head: :math:`\mathbf{y}_i = \sum_j s_{ij} \mathbf{x}_j`, for entries :obj:`[H,
+    nnz]` or :obj:`[1, nnz]` at the pattern, and :obj:`x` of shape :obj:`[num_cols, H, c]`. Differentiable in both.
     """
     return _SpMM.apply(value, x, transpose, *pattern.tensors)
 
 
 def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
-    r"""Sampled dense-dense product, per head: :math:`s_{ij} = \mathbf{a}_i^{\top} \mathbf{b}_j` at the entries of the pattern.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-        a (torch.Tensor): Left factors, :obj:`[num_rows, H, c]`.
-        b (torch.Tensor): Right factors, :obj:`[num_cols, H, c]`.
-
-    Returns:
-        torch.Tensor: :obj:`[H, nnz]`, differentiable in both factors.
+    r"""Sampled dense-dense product, per head: :math:`s_{ij} = \mathbf{a}_i^{\top} \mathbf{b}_j` at the entries of the pattern,
+    :obj:`[H, nnz]`, for factors :obj:`[num_rows, H, c]` and :obj:`[num_cols, H, c]`. Differentiable in both.
     """
     return _SDDMM.apply(a, b, *pattern.tensors)
 

@@ -14,11 +14,8 @@ from pyg_topomask.operators.sparse_matmul import multiply
 
 
 class GlobalReductions:
-    r"""Reductions of an adjacency matrix over all nodes, for heat kernels.
-
-    Args:
-        pattern (SparsePattern): The positions of the entries.
-        order (torch.Tensor, optional): The number that a user knows each node by. (default: :obj:`None`, that here)
+    r"""Reductions of an adjacency matrix over all nodes, for heat kernels. :obj:`order` is the number that a user knows each
+    node by.
     """
 
     def __init__(self, pattern: SparsePattern, order: Tensor | None = None) -> None:

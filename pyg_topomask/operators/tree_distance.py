@@ -11,7 +11,8 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.forest import Forest, Histograms
+from pyg_topomask.graphs.forest import Forest
+from pyg_topomask.graphs.histograms import Histograms
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
@@ -34,12 +35,8 @@ _MOST_UNITS = 2**20
 
 @dataclass(eq=False, repr=False)
 class TreeDistance(MaskOperator):
-    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units.
-
-    Args:
-        f (torch.Tensor): :math:`f`, :obj:`[H, L + 1]`.
-        method (str): :obj:`"rings"` or :obj:`"fft"`.
-        plan (tuple of torch.Tensor): The result of :func:`plan_distance` for the same method, or of :func:`plan_units`.
+    r""":math:`M_{ij} = f(\min(\mathrm{dist}(i, j), L))` within each tree, for distances in hops or units, with :math:`f` of
+    shape :obj:`[H, L + 1]`, and the plan of :func:`plan_distance` for the same method, or of :func:`plan_units`.
     """
 
     f: Tensor
@@ -90,17 +87,9 @@ class TreeDistance(MaskOperator):
 
 
 def choose_method(forest: Forest, max_distance: int, device: torch.device, method: str = 'auto') -> str:
-    r"""Returns the method for products with functions of the distance, by counting additions.
-
-    Args:
-        forest (Forest): The forest.
-        max_distance (int): The distance :math:`L` beyond which the function is constant.
-        device (torch.device): The device of the products.
-        method (str): The requested method. (default: :obj:`"auto"`)
-
-    Returns:
-        str: :obj:`"rings"` (the nodes at each distance from all nodes, one distance at a time) or :obj:`"fft"`
-        (histograms of distances from separators of the tree, whose products are convolutions).
+    r"""Returns the method for products with functions of the distance that are constant beyond some distance, by counting
+    additions: :obj:`"rings"` (the nodes at each distance from all nodes, one distance at a time) or :obj:`"fft"` (histograms of
+    distances from separators of the tree, whose products are convolutions).
     """
     check_choice(METHODS, method=method)
     if method != 'auto':
@@ -114,13 +103,7 @@ def choose_method(forest: Forest, max_distance: int, device: torch.device, metho
 
 
 def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Tensor, ...]:
-    r"""Returns what products with a function of the distance in hops read.
-
-    Args:
-        forest (Forest): The forest.
-        device (torch.device): The device of the tensors.
-        method (str): :obj:`"rings"` or :obj:`"fft"`.
-    """
+    r"""Returns what products with a function of the distance in hops read, by a method."""
     if method == 'fft':
         return _plan_histograms(forest, device, forest.histograms)
     # The diameter stays on the CPU, where the loop over distances reads it.
@@ -132,23 +115,15 @@ def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Te
 
 
 def plan_units(forest: Forest, device: torch.device, length: Tensor, unit: float) -> tuple[Tensor, ...]:
-    r"""Returns what products with a function of the distance in units read.
-
-    Args:
-        forest (Forest): The forest.
-        device (torch.device): The device of the tensors.
-        length (torch.Tensor): The length of the edge from each node to its parent, :obj:`[N]`, rounded to whole units.
-        unit (float): The unit.
-
-    Raises:
-        ValueError: If the unit is too small for the lengths.
+    r"""Returns what products with a function of the distance in units read. Lengths of the edges to the parents, :obj:`[N]`,
+    are rounded to whole units. Raises an error if the unit is too small for them.
     """
     units = (length.detach().double().cpu() / unit).round().clamp(max=2.0**40).long().numpy()
     depth = forest.distance(units)
     deepest = int(depth.max(initial=0))
     if deepest > _MOST_UNITS:
         raise ArgumentError('unit', f'{unit!r} for trees {deepest:,} units deep', f'units for depths of up to {_MOST_UNITS:,}')
-    return _plan_histograms(forest, device, Histograms.of(forest, depth))
+    return _plan_histograms(forest, device, forest.histograms_at(depth))
 
 
 def _plan_histograms(forest: Forest, device: torch.device, histograms: Histograms) -> tuple[Tensor, ...]:

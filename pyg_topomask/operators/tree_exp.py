@@ -18,14 +18,8 @@ from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
 
 @dataclass(eq=False, repr=False)
 class TreeExp(MaskOperator):
-    r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree.
-
-    Args:
-        a (torch.Tensor): :math:`a`, :obj:`[H]`.
-        b (torch.Tensor): :math:`b`, :obj:`[H]`.
-        length (torch.Tensor): The length of the edge from each node to its parent, :obj:`[N]`.
-        contraction (tuple of torch.Tensor): The rounds of :func:`plan_exp`.
-        walk (tuple of torch.Tensor): The nodes in another order, and their parents, for machine code; or :obj:`()`.
+    r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree, for :math:`a` and :math:`b` of shape :obj:`[H]`,
+    with the length of the edge from each node to its parent, and the two results of :func:`plan_exp`.
     """
 
     a: Tensor
@@ -71,12 +65,7 @@ class TreeExp(MaskOperator):
 
 
 def plan_exp(forest: Forest, device: torch.device) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    r"""Returns the contraction of a forest, round by round, and for machine code the nodes in another order, and their parents.
-
-    Args:
-        forest (Forest): The forest.
-        device (torch.device): The device of the tensors.
-    """
+    r"""Returns the rounds of the contraction of a forest, and for machine code the nodes in another order and their parents."""
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
     plan = (*(array.to(device) for array in index), bounds)

@@ -13,12 +13,7 @@ from pyg_topomask.operators.base import MaskOperator
 
 @dataclass(eq=False, repr=False)
 class TreeMean(MaskOperator):
-    r"""The mean of the masks of several forests of the same nodes.
-
-    Args:
-        inner (MaskOperator): The mask of all forests as one, with the nodes of the first forest first.
-        num_trees (int): The number of forests.
-    """
+    r"""The mean of the masks of several forests of the same nodes, given the mask of all of them, one after the other."""
 
     inner: MaskOperator
     num_trees: int

@@ -16,16 +16,8 @@ _SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, s
 
 
 class AttentionInputs(NamedTuple):
-    r"""The inputs of an attention operator.
-
-    Args:
-        q (torch.Tensor): Queries, :obj:`[N, H, m]`.
-        k (torch.Tensor): Keys, :obj:`[N, H, m]`.
-        v (torch.Tensor): Values, :obj:`[N, H, d]`.
-        tensors (sequence of torch.Tensor): The tensors of the mask.
-        constants (sequence of torch.Tensor): Tensors without gradients, such as the positions of entries.
-        text (str): What describes the mask beside its tensors. (default: :obj:`""`)
-        heads (int): The number of heads of the mask, :obj:`1` if all heads share it. (default: :obj:`1`)
+    r"""Queries and keys, :obj:`[N, H, m]`, values, :obj:`[N, H, d]`, the tensors of the mask, constants without gradients, such
+    as the positions of entries, what describes the mask beside them, and its number of heads, 1 if all heads share it.
     """
 
     q: Tensor

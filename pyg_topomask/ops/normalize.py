@@ -9,19 +9,12 @@ from pyg_topomask.utils.functorch import readable
 
 
 def inverse_weight(denominator: Tensor, magnitude: Tensor) -> Tensor:
-    r"""Returns the inverse of the denominators of attention, and 0 for zero rows.
+    r"""Returns the inverse of the denominators of attention, and 0 for zero rows, :obj:`[N, H]`.
 
     Linear attention divides by :math:`\sum_j M_{ij} \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)`, which may be zero (ReLU
-    features, an isolated node) or negative (learned coefficients). A row counts as a zero row if its denominator is below
-    the rounding error of terms of the given magnitude, or so small that its inverse overflows. Its output and gradient are then
-    0. For other rows, the sign is kept.
-
-    Args:
-        denominator (torch.Tensor): :math:`\sum_j w_{ij}`, :obj:`[N, H]`.
-        magnitude (torch.Tensor): :math:`\sum_j |w_{ij}|` or an upper bound, :obj:`[N, H]`.
-
-    Returns:
-        torch.Tensor: :obj:`[N, H]`.
+    features, an isolated node) or negative (learned coefficients). A row counts as a zero row if its denominator is below the
+    rounding error of terms of the given magnitude, the sum of their absolute values, or so small that its inverse overflows.
+    Its output and gradient are then 0. For other rows, the sign is kept.
     """
     limits = torch.finfo(denominator.dtype)
     floor = (16 * limits.eps * magnitude).clamp(min=limits.tiny / limits.eps)

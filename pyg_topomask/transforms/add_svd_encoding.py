@@ -13,7 +13,8 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.graph import Graph, check_normalization
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.normalization import check_normalization
 from pyg_topomask.transforms.checks import check_unbatched, single_graph
 from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.transforms.joint_graphs import joint_graphs
@@ -220,12 +221,8 @@ class AddSVDEncoding(GraphTransform):
 
     @torch.no_grad()
     def _decompose(self, entries: Tensor, weight: Tensor, shape: tuple[int, int, int]) -> tuple[Tensor, Tensor]:
-        r"""Returns the encodings of the rows and of the columns of matrices, :obj:`[B, n, rank]` each.
-
-        Args:
-            entries (torch.Tensor): The matrix, row and column of each entry, :obj:`[3, E]`. Equal places add up.
-            weight (torch.Tensor): The entries, :obj:`[E]`.
-            shape (tuple): The number of matrices, of rows and of columns.
+        r"""Returns the encodings of the rows and of the columns of matrices, :obj:`[B, n, rank]` each, given matrix, row and
+        column of each entry, :obj:`[3, E]`, and the number of matrices, of rows and of columns. Entries at equal places add up.
         """
         rank = min(self.rank, *shape[1:])
         if _is_small(*shape[1:]):

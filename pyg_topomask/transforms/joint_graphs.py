@@ -23,15 +23,8 @@ _NODES = 2**14
 def joint_graphs(
     graphs: Sequence[Data], kind: Callable[[int], Hashable] = lambda num_nodes: None
 ) -> Iterator[tuple[list[Data], Graph]]:
-    r"""Yields the data of some graphs, and one :class:`~pyg_topomask.Graph` of all of these.
-
-    Args:
-        graphs (sequence of Data): The graphs.
-        kind (callable, optional): Takes a number of nodes. Graphs are joined if the results are equal. :obj:`None` joins any.
-            (default: :obj:`None` for each)
-
-    Raises:
-        ValueError: If a graph is a batch, not homogeneous, or has no edges, or :class:`~pyg_topomask.Graph` does not accept it.
+    r"""Yields the data of some graphs, and one :class:`~pyg_topomask.Graph` of all of these. Graphs are joined if :obj:`kind`
+    of their numbers of nodes is equal. Raises a :class:`ValueError` if a graph is a batch, not homogeneous, or has no edges.
     """
     pending: dict[Hashable, tuple[list[Data], list[Any]]] = {}
     waiting = Counter[Hashable]()

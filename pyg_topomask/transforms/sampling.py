@@ -18,16 +18,9 @@ from pyg_topomask.utils.checks import check_whole, checked_seed
 
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
-    r"""Selects points by exact farthest point sampling, as in `"PointNet++" <https://arxiv.org/abs/1706.02413>`_ (Sec. 3.2):
-    each point is the farthest one from the points before it. In a tie, it is the first one. Time is :math:`O(N \cdot num)`.
-
-    Args:
-        pos (torch.Tensor): The positions, :obj:`[N, D]`.
-        num (int): The number of points to select, or all if there are fewer.
-        start (int): The first point. (default: :obj:`0`)
-
-    Returns:
-        torch.Tensor: Their indices in the order of selection, :obj:`[min(num, N)]`.
+    r"""Returns the indices of up to :obj:`num` points, selected by exact farthest point sampling, as in `"PointNet++"
+    <https://arxiv.org/abs/1706.02413>`_ (Sec. 3.2): each point is the farthest one from the points before it. In a tie, it is
+    the first one. Time is :math:`O(N \cdot num)`.
 
     Example:
         >>> farthest_points(torch.tensor([[0.0], [1.0], [5.0], [9.0]]), num=3)

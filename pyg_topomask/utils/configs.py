@@ -68,11 +68,8 @@ def check_keys(text: str, source: str) -> Any:
 
 
 def is_recommendation(cfg_file: str | Path) -> bool:
-    r"""Returns whether a YAML describes a recommendation run, that is, has the key :obj:`recommend`. A file that is missing or
-    not a YAML does not.
-
-    Args:
-        cfg_file (str or Path): The file, or the name of a configuration of this package.
+    r"""Returns whether a YAML, or the configuration of this package with a name, describes a recommendation run, that is, has
+    the key :obj:`recommend`. A file that is missing or not a YAML does not.
     """
     import yaml
 

@@ -139,15 +139,9 @@ def transformable(
     setup_context: Callable[[Any, tuple[Any, ...], Any], None] | None = None,
     backward: Callable[..., tuple[Any, ...]] | None = None,
 ) -> Callable[..., Any]:
-    r"""Returns the function, which under ``torch.func`` sees plain tensors: ``grad`` uses the given formula, and ``vmap`` calls
-    the function once for each element of its batch.
-
-    Args:
-        function (callable): Takes tensors, sequences of tensors and plain values. Returns a tensor or several.
-        setup_context (callable, optional): Keeps what the backward pass needs, as in :class:`torch.autograd.Function`.
-            (default: :obj:`None`)
-        backward (callable, optional): Takes the context and the gradients of the outputs. Returns the gradients of the
-            arguments. (default: :obj:`None`, no gradients)
+    r"""Returns the function, which under ``torch.func`` sees plain tensors: ``grad`` uses the given formula, as in
+    :class:`torch.autograd.Function`, and ``vmap`` calls the function once for each element of its batch. It takes tensors,
+    sequences of tensors and plain values, and returns a tensor or several. Without :obj:`backward`, it has no gradients.
     """
 
     class Call(torch.autograd.Function):
@@ -215,13 +209,7 @@ def keep_inputs(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 def gradients(
     function: Callable[..., Tensor | tuple[Tensor, ...]], grads: Sequence[Tensor], *inputs: Tensor
 ) -> tuple[Tensor, ...]:
-    r"""Returns the gradients of the inputs, which autograd can differentiate again.
-
-    Args:
-        function (callable): Takes the inputs. Returns a tensor or several, by operations that autograd differentiates.
-        grads (sequence of torch.Tensor): The gradients of the outputs.
-        *inputs (torch.Tensor): The inputs.
-    """
+    r"""Returns the gradients of the inputs of a function, which autograd can differentiate again, from those of its outputs."""
 
     def total(*inputs: Tensor) -> Tensor:
         outputs = function(*inputs)

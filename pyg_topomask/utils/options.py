@@ -20,12 +20,8 @@ _ENTRY = re.compile(r'^    (\w+) \(.*?(?=^    \S|\Z)', re.MULTILINE | re.DOTALL)
 
 def options_of(*sources: type, without: Sequence[str] = ()) -> Callable[[T], T]:
     r"""Returns a decorator for a class whose :obj:`__init__` takes :obj:`**options` and passes them on to other classes. It
-    replaces :obj:`**options` in the signature by the keyword arguments of these classes, with their types and defaults, and
-    documents them by :func:`described_by`. Calls with unknown arguments raise a :class:`TypeError`.
-
-    Args:
-        *sources (type): The classes that take the options.
-        without (sequence of str): Arguments of these classes to exclude. (default: :obj:`()`)
+    replaces :obj:`**options` in the signature by the keyword arguments of these classes but some, with their types and
+    defaults, and documents them by :func:`described_by`. Calls with unknown arguments raise a :class:`TypeError`.
 
     Example:
         >>> class Walk:
@@ -77,11 +73,8 @@ def check_arguments(cls: type, signature: inspect.Signature, *arguments: Any, **
 
 
 def described_by(*sources: type) -> Callable[[T], T]:
-    r"""Returns a decorator that documents a class with the words of others: the arguments that its section :obj:`Args` leaves
-    out, and the section :obj:`Shapes` of its base class if there is none.
-
-    Args:
-        *sources (type): The other classes. The first that describes an argument counts.
+    r"""Returns a decorator that documents a class with the words of others, of which the first counts: the arguments that its
+    section :obj:`Args` leaves out, and the section :obj:`Shapes` of its bases if there is none.
     """
 
     def decorate(cls: T) -> T:
@@ -90,7 +83,8 @@ def described_by(*sources: type) -> Callable[[T], T]:
         for sections in (own, *(_sections(source)[1] for source in sources)):
             for entry in _ENTRY.finditer(sections.get('Args', '')):
                 entries.setdefault(entry[1], entry[0].rstrip())
-        own.setdefault('Shapes', _sections(cls.__base__ or object)[1].get('Shapes', ''))
+        inherited = (_sections(base)[1].get('Shapes') for base in cls.__mro__[1:])
+        own.setdefault('Shapes', next(filter(None, inherited), ''))
         own['Args'] = '\n'.join(entries[name] for name in inspect.signature(cls).parameters if name in entries)
         cls.__doc__ = '\n\n'.join([purpose, *(f'{name}:\n{own[name]}' for name in _SECTIONS if own.get(name))])
         return cls

@@ -55,7 +55,8 @@ class PairedWalks:
 
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         r"""Returns the loads of all pairs of meeting walks, computed once."""
-        return kept(self._pairs, (dtype, kinds), lambda: self._meet(dtype, kinds))
+        known = self._pairs.get((dtype, kinds))
+        return known or kept(self._pairs, (dtype, kinds), lambda: self._meet(dtype, kinds))
 
     def _meet(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         if is_exporting():

@@ -17,13 +17,7 @@ Uniform = Callable[['int | Tensor', Tensor], Tensor]
 def counter_uniform(seed: int, local_id: Tensor, num_walks: int, first: int = 0) -> Uniform:
     r"""Random numbers that depend only on the seed, the position of the start node in its graph, the walk and the stream
     (splitmix64). A graph therefore has the same walks alone, in any batch, and on any device. Walker :obj:`w` starts at node
-    :obj:`w // num_walks`.
-
-    Args:
-        seed (int): The seed.
-        local_id (torch.Tensor): The position of each start node within its graph, :obj:`[number of start nodes]`.
-        num_walks (int): Walks per node.
-        first (int): The first start node. (default: :obj:`0`)
+    :obj:`first + w // num_walks`.
     """
     check_whole(1, num_walks=num_walks)
     offset = seed_offset(seed)

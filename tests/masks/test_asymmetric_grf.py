@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from graphs import small_digraph, small_graph, small_weighted_graph
-from grf_samples import COMPARISONS, DIAGONAL, F, make, scores
-from grids import by_day
+from grf_samples import COMPARISONS, F, make, scores
+from grids import at_night, by_day
 from numpy.typing import NDArray
 from oracles import confidence, power_series, weight_matrix
 from torch import Tensor
@@ -52,17 +52,11 @@ def test_keys_without_walks_make_the_mask_the_series_itself_also_on_the_diagonal
     assert np.abs(z_scores).max() < confidence(COMPARISONS)
 
 
-def test_drawn_walks_make_the_same_mask_of_keys_without_walks() -> None:
-    data = small_digraph()
-    z_scores = scores(make(asymmetric=True), data, series(data, F), counter=False)
-    assert np.abs(z_scores).max() < confidence(COMPARISONS)
-
-
 @pytest.mark.parametrize(
     ('graph', 'settings'),
     [
-        (small_weighted_graph, {}),
-        (small_digraph, {}),
+        at_night(small_weighted_graph, {}),
+        at_night(small_digraph, {}),
         (small_digraph, {'transition': 'weight', 'walk_length': 'poisson:1.5', 'normalization': 'rw'}),
     ],
     ids=['weighted', 'directed', 'directed_by_weight'],
@@ -74,22 +68,6 @@ def test_pairs_of_two_ensembles_are_unbiased_everywhere(graph: Callable[[], Data
     expected = series(data, F, normalization) @ series(data, F_KEYS, normalization).T
     z_scores = scores(make_pairs(independent_ensembles=True, **settings), data, expected, counter=True)
     assert np.abs(z_scores).max() < confidence(COMPARISONS)
-
-
-def test_pairs_on_an_undirected_graph_are_the_series_of_the_convolution() -> None:
-    """Eq. 26: alpha = f1 * f2."""
-    data = small_weighted_graph()
-    expected = series(data, np.convolve(F, F_KEYS))
-    np.testing.assert_allclose(series(data, F) @ series(data, F_KEYS).T, expected, atol=1e-12)
-    z_scores = scores(make_pairs(independent_ensembles=True), data, expected, counter=True)
-    assert np.abs(z_scores).max() < confidence(COMPARISONS)
-
-
-def test_pairs_of_one_ensemble_are_unbiased_off_the_diagonal_only() -> None:
-    data = small_digraph()
-    z_scores = scores(make_pairs(), data, series(data, F) @ series(data, F_KEYS).T, counter=True)
-    assert np.abs(z_scores[~DIAGONAL]).max() < confidence(COMPARISONS)
-    assert np.abs(z_scores[DIAGONAL]).max() > confidence(COMPARISONS)
 
 
 def test_counted_visits_are_expected_with_the_probabilities_of_their_walks() -> None:

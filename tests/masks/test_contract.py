@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPH_NAMES, GRAPHS, small_digraph
+from grids import by_day
 from numpy.typing import NDArray
 from oracles import as_numpy, grf_loads, hop_matrix, power_series, same_graph, weight_matrix
 from sampled_features import modulated
@@ -237,14 +238,26 @@ def test_mask_is_the_matrix_of_its_equation(case: str, graph: str) -> None:
     assert actual.shape == (mask.heads, nodes(data), nodes(data))
 
 
-@pytest.mark.parametrize('graph', GRAPH_NAMES)
-@pytest.mark.parametrize('case', CASES)
+#: Their operators are those of other cases with other numbers. By day, they behave as their matrix on a batch.
+OTHER_NUMBERS = {'adjacency_no_loop', 'adjacency_rw', 'grf_rw', 'grf_antithetic', 'grf_repelling', 'grf_weight', 'grf_counts'}
+OTHER_NUMBERS |= {'power_series_f', 'transposed_power_series', 'transposed_grf', 'transposed_grf_one_hot_keys'}
+DAILY = by_day(CASES, CASES.keys() - OTHER_NUMBERS)
+
+
+@pytest.mark.parametrize(
+    ('case', 'graph'),
+    [
+        pytest.param(*case.values, *graph.values, marks=[*graph.marks, *(case.marks if graph.values != ('batch',) else ())])
+        for case in DAILY
+        for graph in GRAPH_NAMES
+    ],
+)
 def test_operator_behaves_as_its_matrix(case: str, graph: str) -> None:
     data = GRAPHS[graph]()
     assert_mask_operator(CASES[case].make(data), data, alone=case not in OF_GIVEN_NUMBERS)
 
 
-@pytest.mark.parametrize('case', CASES)
+@pytest.mark.parametrize('case', DAILY)
 def test_operator_behaves_as_its_matrix_without_numba(case: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, 'numba', None)
     data = GRAPHS['batch']()

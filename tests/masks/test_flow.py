@@ -1,25 +1,21 @@
 """The direction of attention: PyG's by default, the other one on request."""
 
 import inspect
-import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph
-from grids import covering
+from graphs import GRAPHS, small_digraph, small_graph
 from oracles import grf_loads, hop_matrix, power_series, weight_matrix
 from scipy.linalg import expm
-from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import NeighborLoader
 from torch_geometric.nn import SimpleConv
 from torch_geometric.typing import WITH_PYG_LIB, WITH_TORCH_SPARSE
-from torch_geometric.utils import k_hop_subgraph
 
-from pyg_topomask import Graph, masks, nn, transforms
+from pyg_topomask import Graph, masks
 from pyg_topomask.apps.diagnostics import compare_rows, load_constant, weight_by_hops
 from pyg_topomask.masks import (
     AdjacencyMask,
@@ -124,13 +120,6 @@ def test_against_the_flow_masks_are_those_of_the_reversed_edges(name: str) -> No
     np.testing.assert_array_equal(matrix_of(make('target_to_source'), data), matrix_of(make('source_to_target'), reverse))
 
 
-@pytest.mark.parametrize(('name', 'graph'), covering(MASKS, [small_graph, small_weighted_graph]))
-def test_undirected_graphs_have_no_direction(name: str, graph: Callable[[], Data]) -> None:
-    make, _ = MASKS[name]
-    first, second = (matrix_of(make(flow), graph()) for flow in FLOWS)
-    np.testing.assert_allclose(first, second, rtol=1e-6, atol=1e-7)
-
-
 def test_a_row_mean_is_the_mean_of_the_messages() -> None:
     data, x = GRAPHS['directed'](), torch.randn(6, 3)
     operator = AdjacencyMask(self_loop=None, normalization='rw')(data)
@@ -221,23 +210,7 @@ def test_seeds_of_sampled_batches_attend_to_their_neighborhood(sample: Callable[
     assert not torch.allclose(against(batch.x, batch.edge_index, batch.edge_weight)[:3], whole[seeds], atol=1e-3)
 
 
-def test_subgraphs_of_pyg_hold_what_a_node_attends_to() -> None:
-    data, layer = random_digraph(), two_hops()
-    whole = layer(data.x, data.edge_index, data.edge_weight)
-    nodes, edge_index, place, kept = k_hop_subgraph(3, 2, data.edge_index, relabel_nodes=True, num_nodes=60)
-    subgraph_out = layer(data.x[nodes], edge_index, data.edge_weight[kept])
-    torch.testing.assert_close(subgraph_out[place], whole[[3]])
-
-
 # What is shared and stored --------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('name', MASKS)
-def test_masks_of_other_flows_share_nothing(name: str) -> None:
-    make, _ = MASKS[name]
-    graph = Graph.from_data(small_digraph())
-    for flow in FLOWS:
-        np.testing.assert_array_equal(matrix_of(make(flow), graph), matrix_of(make(flow), small_digraph()))
 
 
 @pytest.mark.parametrize('flow', FLOWS)
@@ -309,40 +282,6 @@ def test_other_flows_are_named(make: Callable[[str], object]) -> None:
     for flow in ('out', '', 1, True):
         with pytest.raises(ValueError, match=rf'^flow: got {flow!r}; accepted: "source_to_target"'):
             make(flow)
-
-
-def test_what_has_no_direction_takes_no_flow() -> None:
-    for kind in (masks.PackingMask, masks.CausalMask, masks.TreeMask, masks.ToeplitzMask, nn.ToeplitzAttention):
-        assert 'flow' not in inspect.signature(kind).parameters
-    assert 'flow' not in inspect.signature(transforms.AddSVDEncoding).parameters
-
-
-def test_models_hand_the_flow_to_every_layer() -> None:
-    model: Any = GKAT(4, 4, 2, (2, 1), flow='target_to_source')
-    assert [layer.mask.flow for layer in model.layers] == ['target_to_source'] * 2
-
-
-def output(layer: torch.nn.Module, x: Tensor, data: Data) -> Tensor:
-    with warnings.catch_warnings():
-        warnings.simplefilter('ignore')
-        out: Tensor = layer(x, data.edge_index)
-    return out
-
-
-@pytest.mark.parametrize(
-    'kind', [GRFAttention, AsymmetricGRFAttention, GRFSoftmaxAttention, RWGNKAttention, SinDegreeAttention]
-)
-def test_layers_follow_the_flow(kind: type[torch.nn.Module]) -> None:
-    data, reverse, x = GRAPHS['directed'](), GRAPHS['directed'](), torch.randn(6, 8)
-    reverse.edge_index = data.edge_index.flip(0)
-    torch.manual_seed(0)
-    layer = kind(8, heads=2, feature_map='elu') if kind is not GRFSoftmaxAttention else kind(8, heads=2)
-    torch.manual_seed(0)
-    settings = {} if kind is GRFSoftmaxAttention else {'feature_map': 'elu'}
-    against = kind(8, heads=2, flow='target_to_source', **settings)
-    against.load_state_dict(layer.state_dict())
-    torch.testing.assert_close(output(against, x, reverse), output(layer, x, data))
-    assert not torch.allclose(output(against, x, data), output(layer, x, data), atol=1e-4)
 
 
 def test_composed_masks_have_the_flow_of_their_masks() -> None:

@@ -8,6 +8,7 @@ import pytest
 import torch
 from graphs import GRAPHS, small_digraph, small_graph, small_weighted_graph, uneven_graphs
 from grf_samples import DIAGONAL
+from grids import covering
 from numpy.typing import NDArray
 from oracles import confidence, grf_loads, masked_attention, power_series, standard_scores, weight_matrix
 from torch import Tensor
@@ -70,8 +71,9 @@ def test_mask_is_the_product_of_the_features_of_its_walks(kind: str, graph: str)
     np.testing.assert_allclose(transposed, expected.transpose(0, 2, 1), rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize('kind', ['two_ensembles', 'keys_without_walks'])
-@pytest.mark.parametrize('graph', ['empty', 'one_node', 'negative_weights', 'batch'])
+@pytest.mark.parametrize(
+    ('kind', 'graph'), covering(['two_ensembles', 'keys_without_walks'], ['empty', 'one_node', 'negative_weights', 'batch'])
+)
 def test_operator_behaves_as_its_matrix(kind: str, graph: str) -> None:
     assert_mask_operator(stitched(2, **KINDS[kind]), GRAPHS[graph]())
 

@@ -226,15 +226,6 @@ def test_coefficients_of_a_batch_are_those_of_its_graphs() -> None:
 # Arguments of the forward pass ----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('name', LAYERS)
-def test_graph_replaces_the_other_arguments(name: str) -> None:
-    data, layer = graph_named('batch'), LAYERS[name]()
-    x = features(data)
-    expected = layer(x, data.edge_index, data.edge_weight, data.batch)
-    torch.testing.assert_close(layer(x, graph=Graph.from_data(data)), expected)
-    torch.testing.assert_close(layer(x, graph=data), expected)
-
-
 @pytest.mark.parametrize('name', ['grf_softmax', 'grf_softmax_asymmetric', 'asymmetric'])
 def test_generators_and_resampling_draw_the_walks(name: str) -> None:
     data, layer = small_graph(), LAYERS[name](num_walks=2)

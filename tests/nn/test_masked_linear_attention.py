@@ -172,17 +172,6 @@ def test_output_channels() -> None:
     assert attention(features(small_graph()), small_graph().edge_index).shape == (6, 6)
 
 
-@pytest.mark.parametrize(('route', 'feature_map'), covering(['features', 'edges'], FEATURE_MAPS))
-def test_autocast_gives_its_type_and_finite_numbers(route: str, feature_map: str) -> None:
-    data, attention = small_graph(), layer('grf', route=route, feature_map=feature_map)
-    with torch.autocast('cpu', torch.bfloat16):
-        out = attention(features(data), data.edge_index)
-    assert out.dtype == torch.bfloat16
-    assert out.isfinite().all()
-    out.float().sum().backward()
-    assert all(parameter.grad.isfinite().all() for parameter in attention.parameters())
-
-
 def test_states_prepared_under_autocast_are_in_single_precision() -> None:
     graph, attention = Graph.from_data(small_graph()), layer('grf', route='edges')
     x = features(small_graph())

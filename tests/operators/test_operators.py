@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, PackingMask, PowerSeriesMask
 from pyg_topomask.operators.alternatives import Alternatives
-from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.base import Heads, MaskOperator
 from pyg_topomask.operators.description import build, describe
 from pyg_topomask.operators.low_rank import low_rank_operator
 
@@ -65,8 +65,8 @@ def sparse_derivations() -> dict[str, MaskOperator]:
         'sum': bind() + adjacency + one,
         'sum on one pattern': adjacency + 2.0 * adjacency,
         'transposed sum': (bind() + adjacency).T,
-        'side by side': MaskOperator.side_by_side(one, adjacency),
-        'sum of those side by side': MaskOperator.side_by_side(one, one.T) + adjacency,
+        'side by side': Heads((one, adjacency)),
+        'sum of those side by side': Heads((one, one.T)) + adjacency,
     }
 
 
@@ -85,7 +85,7 @@ def test_entries_of_sums_and_of_heads_have_gradients() -> None:
     grf, adjacency = GRFMask(2, 4, 0.3, 3).double(), AdjacencyMask(2).double()
     weight, parameters = torch.randn(1, 6, 6, dtype=torch.float64), [grf.modulation, *adjacency.parameters()]
     graph = Graph.from_data(small_digraph())
-    for operator in (grf(graph) + adjacency(graph), MaskOperator.side_by_side(grf(graph), adjacency(graph))):
+    for operator in (grf(graph) + adjacency(graph), Heads((grf(graph), adjacency(graph)))):
         entries = operator.entries()
         chosen = weight[:, entries.pattern.row.long(), entries.pattern.col.long()]
         gradients = torch.autograd.grad((entries.value * chosen).sum(), parameters, retain_graph=True)
@@ -96,7 +96,7 @@ def test_entries_of_sums_and_of_heads_have_gradients() -> None:
 
 def test_sums_with_a_mask_without_entries_have_none() -> None:
     assert (bind() + factors(2, 3)).entries is None
-    assert MaskOperator.side_by_side(bind(), factors(2, 3)).entries is None
+    assert Heads((bind(), factors(2, 3))).entries is None
 
 
 def test_low_rank_masks_keep_their_factors() -> None:

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_graph
-from linear_masks import MASKS, assert_compiles, inputs, numbers
+from graphs import ring, small_graph
+from linear_masks import inputs, numbers
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
@@ -124,23 +124,6 @@ def test_rows_that_do_not_fit_are_named() -> None:
 
 
 # Compilation ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ('name', 'route'),
-    [
-        ('grf', 'features'),
-        ('grf', 'edges'),
-        ('adjacency', 'features'),
-        ('adjacency', 'edges'),
-        ('packing', 'low_rank'),
-    ],
-)
-@pytest.mark.filterwarnings('ignore::UserWarning')
-def test_compiles_without_graph_breaks(name: str, route: str) -> None:
-    data = GRAPHS['batch']()
-    operator = MASKS[name](data).double()(data)
-    assert_compiles(lambda q, k, v: masked_linear_attention(q, k, v, operator, route))
 
 
 @pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check

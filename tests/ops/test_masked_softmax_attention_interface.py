@@ -4,9 +4,8 @@ import math
 
 import pytest
 import torch
-from graphs import GRAPHS, ring, small_digraph, small_graph
-from linear_masks import assert_compiles
-from softmax_masks import MASKS, bound, inputs
+from graphs import ring, small_digraph, small_graph
+from softmax_masks import bound, inputs
 from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
@@ -87,14 +86,6 @@ def test_dropout_outside_its_range_is_named(dropout: float) -> None:
 
 
 # Compilation ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize('name', ['adjacency', 'adjacency_shared', 'grf', 'grf_one_hot_keys'])
-@pytest.mark.filterwarnings('ignore::UserWarning')
-def test_compiles_without_graph_breaks(name: str) -> None:
-    data = GRAPHS['batch']()
-    operator = MASKS[name](data).double()(data)
-    assert_compiles(lambda q, k, v: masked_softmax_attention(q, k, v, operator))
 
 
 @pytest.mark.filterwarnings('ignore:The .grad attribute:UserWarning')  # of torch 2.15 about its own check

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from grids import covering
+from grids import by_day, covering
 from small_layers import LAYERS, example
 from torch import Tensor
 from torch.autograd import forward_ad
@@ -17,6 +17,9 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import GRFMask, HopMask
 from pyg_topomask.nn import GRFAttention
 from pyg_topomask.nn.models import Interlacer, TopologicalViT
+
+#: The others differ from one of these in their mask alone.
+OF_EACH_KIND = ['adjacency', 'blocks', 'heat_kernel', 'toeplitz', 'tree', 'tree_fft', 'causal', 'grf', 'grf_softmax', 'kmip']
 
 
 def loss_of(layer: Module, graph: Graph) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
@@ -114,7 +117,7 @@ def test_second_derivatives() -> None:
     torch.testing.assert_close(grad(penalty)(parameters), gradients(reference, parameters, x))
 
 
-@pytest.mark.parametrize(('name', 'sizes'), covering(LAYERS, [(3,), (1, 2)]))
+@pytest.mark.parametrize(('name', 'sizes'), covering(by_day(LAYERS, OF_EACH_KIND), [(3,), (1, 2)]))
 def test_jacobians_and_hessians(name: str, sizes: tuple[int, ...]) -> None:
     layer, _, x, graph = example(name, *sizes)
 

@@ -48,7 +48,13 @@ MASKS: dict[str, tuple[Callable[[], Mask], str]] = {
     'sum': (lambda: 0.5 * AdjacencyMask(2) + PackingMask(), 'features'),
     'hadamard': (lambda: AdjacencyMask(2) * SinDegreeMask(2), 'edges features'),
 }
-CASES = [(name, route) for name, (_, routes) in MASKS.items() for route in routes.split()]
+#: By day each mask by its first route, and each route.
+DAILY = {(name, routes.split()[0]) for name, (_, routes) in MASKS.items()} | {('power_series', 'features'), ('grf', 'blocks')}
+CASES = [
+    pytest.param(name, route, marks=[] if (name, route) in DAILY else [pytest.mark.nightly])
+    for name, (_, routes) in MASKS.items()
+    for route in routes.split()
+]
 
 
 def graphs(name: str, *sizes: int) -> Graph:

@@ -59,16 +59,6 @@ def test_batches_of_heterogeneous_data_are_refused() -> None:
 
 @pytest.mark.parametrize(
     'transform',
-    [transform for transform in (*SINGLE, AddNormals(), KNNGraph()) if not isinstance(transform, AddSVDEncoding)],
-    ids=lambda transform: type(transform).__name__,
-)
-def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
-    with pytest.raises(ValueError, match=r'^data: got HeteroData; accepted: torch_geometric.data.Data'):
-        transform(HeteroData())
-
-
-@pytest.mark.parametrize(
-    'transform',
     [
         *(AddForest(), AddGraphRandomFeatures(), AddRandomWalkKernel(), AddSVDEncoding(rank=1), AddSpanningForest()),
         PrepareMasks(HopMask()),

@@ -7,7 +7,7 @@ import pytest
 import torch
 from graphs import GRAPHS, SINGLE_GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
 from torch import Tensor
-from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddSelfLoops
 
@@ -182,12 +182,6 @@ def test_masks_with_nothing_to_store_are_refused() -> None:
 def test_other_numbers_of_bytes_are_refused(most: object) -> None:
     with pytest.raises(ValueError, match=rf'^max_bytes: got {most!r}'):
         PrepareMasks(HopMask(), max_bytes=most)
-
-
-@pytest.mark.parametrize('data', [HeteroData(), Batch.from_data_list([small_graph(), small_graph()])])
-def test_other_data_are_refused(data: Data) -> None:
-    with pytest.raises(ValueError, match=r'^data: got'):
-        PrepareMasks(HopMask())(data)
 
 
 # Data that no longer fits ---------------------------------------------------------------------------------------------

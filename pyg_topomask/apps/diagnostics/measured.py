@@ -116,19 +116,10 @@ def compare_rows(
 
 @dataclass(frozen=True)
 class MaskError:
-    r"""The error of an estimated mask on some of its rows, one number for each head, :obj:`[heads]`. A bias is the sum of all
-    deviations divided by the sum of all absolute entries. An error is the relative error in the Frobenius norm. Both are 0 if
-    the estimate and the mask are zero, and infinite if only the mask is zero.
-
-    Args:
-        relative (torch.Tensor): :math:`\lVert \hat{\mathbf{M}} - \mathbf{M} \rVert_F / \lVert \mathbf{M} \rVert_F`.
-        max_abs (torch.Tensor): :math:`\max |\hat{M}_{ij} - M_{ij}|`.
-        diagonal_bias (torch.Tensor): The bias of the diagonal.
-        diagonal_error (torch.Tensor): The error of the diagonal.
-        off_diagonal_bias (torch.Tensor): The bias of all other entries.
-        off_diagonal_error (torch.Tensor): The error of all other entries.
-        largest (torch.Tensor): :math:`\max |M_{ij}|`.
-        num_rows (int): The number of rows.
+    r"""The error of an estimated mask on some of its rows, one number for each head, :obj:`[heads]`: relative in the Frobenius
+    norm, the largest absolute one, of the diagonal and of all other entries; and the largest absolute entry of the mask. A bias
+    is the sum of all deviations divided by the sum of all absolute entries. An error is the relative error in the Frobenius
+    norm. Both are 0 if the estimate and the mask are zero, and infinite if only the mask is zero.
     """
 
     relative: Tensor

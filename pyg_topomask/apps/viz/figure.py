@@ -23,12 +23,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 
 def color_scale(largest: float, signed: bool) -> dict[str, Any]:
-    r"""Returns the colors of entries, as arguments of Matplotlib: dark is large, and red is negative.
-
-    Args:
-        largest (float): The largest absolute entry that has a separate color.
-        signed (bool): Whether there are negative entries.
-    """
+    r"""Returns the colors of entries as arguments of Matplotlib: dark is large, and red is negative."""
     return {'cmap': 'RdBu' if signed else 'YlGnBu', 'vmin': -largest if signed else 0.0, 'vmax': largest}
 
 

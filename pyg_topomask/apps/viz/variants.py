@@ -13,7 +13,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import GRFMask, HopMask, Mask, PowerSeriesMask
-from pyg_topomask.masks.base.series import named_series
+from pyg_topomask.masks.base.kernels import named_series
 from pyg_topomask.walks.samplers import SAMPLERS
 
 # The most numbers of hops to choose from.

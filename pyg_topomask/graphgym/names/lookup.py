@@ -54,15 +54,8 @@ def read_yaml(option: str, text: str, accepted: str) -> Any:
 
 
 def construct(where: str, build: Callable[..., T], given: Any, **fixed: Any) -> T:
-    r"""Calls a class or function with the arguments of a YAML, and with :obj:`fixed` ones that the YAML cannot give.
-
-    Args:
-        where (str): The option that sets them, for the error message.
-        build (callable): A class, or a function.
-        given (dict, optional): The arguments by their names; :obj:`None` for none.
-
-    Raises:
-        ValueError: If an argument is unknown, missing, or has an invalid type or value.
+    r"""Calls a class or function with the arguments that a YAML gives under the option :obj:`where`, and with :obj:`fixed` ones
+    that it cannot give. Raises an error if an argument is unknown, missing, or has an invalid type or value.
     """
     signature = inspect.signature(build)
     arguments = decoded({} if given is None else given)

@@ -21,13 +21,7 @@ DIRECTIONS = {
 
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
-    r"""Warns once for each mask whose matrix has no direction, if the graph has one.
-
-    Args:
-        mask (Mask): The mask.
-        graph (Graph): The graph. It keeps the answer.
-        instead (str): The mask that follows the edges.
-    """
+    r"""Warns once for each mask whose matrix has no direction, if the graph has one. Names the mask that follows edges."""
     if mask.told_of_direction or torch.compiler.is_compiling():
         return
     if graph.is_directed:

@@ -4,50 +4,28 @@ from __future__ import annotations
 
 import inspect
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Sequence
-from functools import singledispatch, wraps
+from collections.abc import Hashable, Sequence
+from functools import singledispatch
 from typing import Any, cast
 
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import FLOWS
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks.base.heads_of_layer import HeadsOfLayer
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
 from pyg_topomask.operators.base import Arithmetic, Heads, MaskOperator, check_scale
 from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
-from pyg_topomask.utils.options import check_arguments
 from pyg_topomask.utils.suggestions import instance_of
 
 
-def _constructor(init: Callable[..., None]) -> Callable[..., None]:
-    r"""Has a constructor run on the CPU if the default device is ``meta``, whose tensors have no numbers to check and keep. The
-    mask remembers a call without :obj:`heads`, see :meth:`Mask.take_heads`.
-    """
-    signature = inspect.signature(init)
-
-    @wraps(init)
-    def construct(self: Mask, *args: Any, **kwargs: Any) -> None:
-        check_arguments(type(self), signature, self, *args, **kwargs)
-        if torch.get_default_device().type != 'meta':
-            init(self, *args, **kwargs)
-        else:
-            with torch.device('cpu'):
-                init(self, *args, **kwargs)
-            self.to('meta')
-        self._without_heads = None
-        if 'heads' in signature.parameters and 'heads' not in signature.bind(self, *args, **kwargs).arguments:
-            self._without_heads = args, kwargs, [parameter.detach().clone() for parameter in self.parameters()]
-
-    return construct
-
-
-class Mask(Arithmetic, torch.nn.Module, ABC):
+class Mask(Arithmetic, HeadsOfLayer, ABC):
     r"""A topological mask :math:`\mathbf{M}(\mathcal{G})`, which multiplies attention scores entrywise.
 
     A mask works in two steps. :meth:`prepare` computes everything that does not depend on parameters (walks, orders, bounds).
@@ -87,10 +65,6 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     told_of_direction: bool = False
     #: Whether the mask has warned that edge weights get no gradient.
     told_of_gradient: bool = False
-    # Whether the layer has decided the number of heads.
-    _took_heads: bool = False
-    # The arguments and the first parameters of a mask that was made without heads, and is in no layer.
-    _without_heads: tuple[tuple[Any, ...], dict[str, Any], list[Tensor]] | None = None
 
     def __init__(self, heads: int = 1) -> None:
         super().__init__()
@@ -100,8 +74,6 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.renumbers = cls.__dict__.get('renumbers')
-        if '__init__' in cls.__dict__:
-            cls.__init__ = _constructor(cls.__init__)  # type: ignore[method-assign]
 
     @abstractmethod
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:
@@ -163,42 +135,6 @@ class Mask(Arithmetic, torch.nn.Module, ABC):
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
 
-    def take_heads(self, heads: int) -> None:
-        r"""Gives the number of heads of a layer to a mask that was made without :obj:`heads`, if it has parameters for each
-        head. They start as those of a mask made with :obj:`heads`. A mask made with :obj:`heads=1` keeps one head, which all
-        heads of the layer share. If the parameters have changed since the mask was made, it keeps them, and warns.
-        """
-        made, self._without_heads = self._without_heads, None
-        if made is None or heads == self.heads:
-            return
-        args, kwargs, initial = made
-        try:
-            mask = cast('Callable[..., Mask]', type(self))(*args, **kwargs, heads=heads)
-        except ArgumentError:  # an argument is of one head, such as an f of shape [1, K + 1]
-            return
-        old, new = list(self.parameters()), list(mask.parameters())
-        if [parameter.shape for parameter in old] == [parameter.shape for parameter in new]:
-            return
-        if not all(now.is_meta or torch.equal(now, begun.to(now)) for now, begun in zip(old, initial, strict=True)):
-            warn(
-                f'mask: got a {type(self).__name__} without heads whose parameters have changed since it was made. All {heads} '
-                f'heads of the layer share them. Make the mask with heads={heads}, or with heads=1.'
-            )
-            return
-        for parameter, like in zip(new, old, strict=True):
-            parameter.data = parameter.to(like)
-            parameter.requires_grad_(like.requires_grad)
-        self.__dict__.update(vars(mask.train(self.training)), _without_heads=None, _took_heads=True)
-
-    def _load_from_state_dict(self, state_dict: dict[str, Any], prefix: str, *args: Any) -> None:
-        errors = args[-1]
-        before = len(errors)
-        super()._load_from_state_dict(state_dict, prefix, *args)
-        if len(errors) > before and self._took_heads:
-            errors.append(
-                f'{prefix[:-1]}: the mask took the {self.heads} heads of its layer; heads=1 makes one that all share.'
-            )
-
     @property
     def T(self) -> Mask:
         r"""The transposed mask."""
@@ -237,15 +173,8 @@ def bind_on(graph: Graph, mask: Mask, state: Any) -> MaskOperator:
 
 
 def bound(mask: Mask, graph: Graph, state: Any) -> MaskOperator:
-    r"""Binds a mask, and checks that the result is an operator. An operator of one head is repeated for all heads of the mask.
-
-    Args:
-        mask (Mask): The mask.
-        graph (Graph): The graphs.
-        state (Any): The prepared state.
-
-    Raises:
-        ValueError: If :meth:`Mask.bind` does not return an operator, or one with another number of heads.
+    r"""Binds a mask to a prepared state. Raises an error unless the result is an operator with the heads of the mask, or with
+    one head, which is then repeated for all heads.
     """
     operator = bind_on(graph, mask, state)
     if not isinstance(operator, MaskOperator):

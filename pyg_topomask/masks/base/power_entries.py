@@ -23,17 +23,11 @@ _MOST = 2**25
 def power_entries(
     graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor
 ) -> SparseEntries | None:
-    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`. They
-    are listed once per graph when they are called for, and the coefficients of each head combine them. Their number is an
-    estimate, and unknown if the powers have many entries. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are
-    learned, or if torch.compile traces the call and the powers are not listed yet.
-
-    Args:
-        graph (Graph): The graphs, which keep the list.
-        settings (Hashable): The settings that :math:`\mathbf{W}` depends on.
-        pattern (SparsePattern): The positions of the entries of :math:`\mathbf{W}`.
-        value (torch.Tensor): The entries, :obj:`[nnz]`.
-        coefficients (torch.Tensor): :math:`\alpha`.
+    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`, for a
+    :math:`\mathbf{W}` of some settings with entries :obj:`value` at a pattern. They are listed once per graph when they are
+    called for, and the coefficients of each head combine them. Their number is an estimate, and unknown if the powers have many
+    entries. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if torch.compile traces the call and the
+    powers are not listed yet.
     """
     order = coefficients.size(1) - 1
     key = ('powers', settings, order)

@@ -13,14 +13,7 @@ from pyg_topomask.utils.checks import check_size, is_whole
 
 
 class PatchEmbedding(torch.nn.Module):
-    r"""Splits images into patches and projects each patch to a token.
-
-    Args:
-        image_size (int or (int, int)): Height and width of the images.
-        patch_size (int or (int, int)): Height and width of the patches, which divide those of the images.
-        in_channels (int): The channels of the images.
-        channels (int): The channels of the tokens.
-    """
+    r"""Splits images into patches, whose height and width divide those of the images, and projects each patch to a token."""
 
     def __init__(
         self, image_size: int | tuple[int, int], patch_size: int | tuple[int, int], in_channels: int, channels: int

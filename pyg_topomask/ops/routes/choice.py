@@ -39,44 +39,34 @@ _SUMS = 1.5
 
 
 def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route: str = 'auto') -> str:
-    r"""Returns the route that :func:`~pyg_topomask.ops.masked_linear_attention` takes for a mask, by counting multiplications.
-    A mask of low rank on one graph takes :obj:`"low_rank"`. An exported program takes :obj:`"edges"` for a
-    :class:`~pyg_topomask.operators.Sparse` operator, and sums otherwise. In all other cases, the first rule that holds decides:
+    r"""Returns the route that :func:`~pyg_topomask.ops.masked_linear_attention` takes for a mask and so many features and
+    channels, by counting multiplications, or the requested route, if the mask supports it. A mask of low rank on one graph
+    takes :obj:`"low_rank"`. An exported program takes :obj:`"edges"` for a :class:`~pyg_topomask.operators.Sparse` operator,
+    and sums otherwise. In all other cases, the first rule that holds decides:
 
     - :obj:`"blocks"`, if combinations of prepared blocks cost least, including the preparation, on a CPU. :func:`torch.compile`
       does not know the sizes of graphs. Under it, they are taken if an earlier call prepared them.
     - :obj:`"edges"`, if the entries of a sparse mask cost no more than the products of the features route.
     - :obj:`"blocks"`, if forming them costs less than the routes below, and they are small.
     - :obj:`"low_rank"` for masks of low rank, and :obj:`"features"` for all others.
-
-    Args:
-        mask (MaskOperator): The bound mask.
-        num_features (int): The number of query and key features :math:`m`.
-        num_channels (int): The number of value channels :math:`d`.
-        route (str): The requested route. (default: :obj:`"auto"`)
-
-    Returns:
-        str: :obj:`"features"`, :obj:`"blocks"`, :obj:`"edges"` or :obj:`"low_rank"`.
-
-    Raises:
-        ValueError: If the mask does not support the requested route.
     """
-    segments, tracing = mask.segments, torch.compiler.is_compiling()
-    _check(mask, route, tracing)
+    segments, tracing, is_low_rank = mask.segments, torch.compiler.is_compiling(), mask.is_low_rank
+    _check(mask, route, is_low_rank, tracing)
     if route != 'auto':
         return route
-    sums = 'low_rank' if mask.is_low_rank else 'features'
+    sums = 'low_rank' if is_low_rank else 'features'
     if isinstance(segments.num_nodes, torch.SymInt):  # an exported program, for graphs of any size
         return 'edges' if isinstance(mask.formed(), Sparse) else sums
     if sums == 'low_rank' and not segments.several:
         return sums
     products, pair = num_features * (num_channels + 1), num_features + num_channels + 1
-    features, entries = _cost_of_features(mask, products), _cost_of_edges(mask, pair)
-    if _cost_of_prepared_blocks(mask, pair, tracing) <= min(features, entries):
+    compiled = uses_numba(segments.device or torch.device('cpu'))
+    features, entries = _cost_of_features(mask, products, compiled), _cost_of_edges(mask, pair, compiled)
+    if _cost_of_prepared_blocks(mask, pair, compiled, tracing) <= min(features, entries):
         return 'blocks'
     if entries <= features:
         return 'edges'
-    return 'blocks' if not tracing and _forming_blocks_pays(mask, products, pair) else sums
+    return 'blocks' if not tracing and _forming_blocks_pays(mask, products, pair, features) else sums
 
 
 def prepared_blocks(mask: MaskOperator) -> PreparedBlocks | None:
@@ -91,11 +81,11 @@ def prepared_blocks(mask: MaskOperator) -> PreparedBlocks | None:
     return blocks if max(prepared, padded // 2) <= _MOST_PREPARED else None
 
 
-def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
+def _check(mask: MaskOperator, route: str, is_low_rank: bool, tracing: bool) -> None:
     offered = {'features', 'blocks'}
     if mask.entries is not None:
         offered.add('edges')
-    if mask.is_low_rank:
+    if is_low_rank:
         offered.add('low_rank')
     if route not in ROUTES or (route != 'auto' and route not in offered):
         raise ArgumentError('route', f'{route!r} for this mask', sorted({'auto', *offered}))
@@ -104,27 +94,23 @@ def _check(mask: MaskOperator, route: str, tracing: bool) -> None:
         raise ArgumentError('route', f'"blocks" for {mask!r}', f'up to {_MOST_IN_BLOCKS:,} numbers in the blocks of all heads')
 
 
-def _is_compiled(mask: MaskOperator) -> bool:
-    return uses_numba(mask.segments.device or torch.device('cpu'))
-
-
-def _cost_of_features(mask: MaskOperator, products: int) -> float:
+def _cost_of_features(mask: MaskOperator, products: int, compiled: bool) -> float:
     r"""Multiplications per head of the features route, for products of a feature and a channel."""
-    if _is_compiled(mask) and mask.has_machine_code():
+    if compiled and mask.has_machine_code():
         return (_COMPILED * mask.cost + _SPREAD * mask.segments.num_nodes) * products
     return mask.cost * products
 
 
-def _cost_of_edges(mask: MaskOperator, pair: int) -> float:
+def _cost_of_edges(mask: MaskOperator, pair: int, compiled: bool) -> float:
     r"""What the edges route takes, in multiplications of the features route, if it is available."""
     entries = mask.entries
     nnz = None if entries is None else entries.max_nnz
     if nnz is None or nnz * mask.heads > _MOST_ENTRIES:
         return math.inf
-    return nnz * pair / (_SPARSE_COMPILED if _is_compiled(mask) else _SPARSE)
+    return nnz * pair / (_SPARSE_COMPILED if compiled else _SPARSE)
 
 
-def _cost_of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> float:
+def _cost_of_prepared_blocks(mask: MaskOperator, pair: int, compiled: bool, tracing: bool) -> float:
     r"""What prepared blocks take, in multiplications of the features route, if they are available."""
     blocks, segments = prepared_blocks(mask), mask.segments
     if blocks is None:
@@ -135,10 +121,10 @@ def _cost_of_prepared_blocks(mask: MaskOperator, pair: int, tracing: bool) -> fl
     forming = segments.num_pairs * blocks.count
     if blocks.labels:  # each graph adds up a gradient for each coefficient
         forming = _LOOKUP * forming + segments.num_graphs * blocks.coefficients.size(1)
-    return once + (segments.num_pairs * pair + forming) / (_DENSE_COMPILED if _is_compiled(mask) else _DENSE)
+    return once + (segments.num_pairs * pair + forming) / (_DENSE_COMPILED if compiled else _DENSE)
 
 
-def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int) -> bool:
+def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int, features: float) -> bool:
     r"""Whether blocks that each call forms are small, and take less than sums over each graph or products of features."""
     segments, numbers = mask.segments, mask.segments.num_nodes * mask.heads
     if numbers * segments.largest > max(_FEW_IN_BLOCKS, numbers * pair):
@@ -146,4 +132,4 @@ def _forming_blocks_pays(mask: MaskOperator, products: int, pair: int) -> bool:
     if mask.is_low_rank:
         return segments.num_pairs * pair < _SUMS * segments.num_nodes * products
     formed = mask.cost * segments.largest + segments.num_pairs * pair
-    return formed < _cost_of_features(mask, products) + _OUTER * segments.num_nodes * products
+    return formed < features + _OUTER * segments.num_nodes * products

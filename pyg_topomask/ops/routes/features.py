@@ -18,11 +18,8 @@ _BLOCK = 2**21
 
 
 def features_at_a_time(numbers: int) -> int:
-    r"""Returns how many features are multiplied at a time, so that a block of outer products fits the cache, and small graphs
-    take one step.
-
-    Args:
-        numbers (int): The number of values.
+    r"""Returns how many features of :obj:`numbers` values are multiplied at a time, so that a block of outer products fits the
+    cache, and small graphs take one step.
     """
     return max(1, _BLOCK // max(1, numbers))
 

@@ -14,11 +14,8 @@ from pyg_topomask.utils.functorch import outside_transforms
 
 
 def outputs_of_sums(total: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns the outputs of an attention operator.
-
-    Args:
-        total (torch.Tensor): Numerators and denominators, :obj:`[N, H, d + 1]`.
-        inverse (torch.Tensor): The inverse denominators, 0 for zero rows, :obj:`[N, H]`.
+    r"""Returns the outputs of an attention operator from numerators and denominators, :obj:`[N, H, d + 1]`, and the inverse
+    denominators, 0 for zero rows, :obj:`[N, H]`.
     """
     return quotient_unless((inverse == 0).unsqueeze(-1), total[..., :-1], total[..., -1:]), inverse
 

@@ -11,17 +11,11 @@ from pyg_topomask.ops.topk.select import select_top
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
-    r"""Writes the best keys of each query, comparing all pairs of nodes of a graph.
+    r"""Writes the best keys of each query, the best first, to :obj:`[H, N, num]`, comparing all pairs of nodes of a graph.
+    Slots without a node do not change. The first node and the number of nodes of each graph, at least 1, are on the CPU.
 
     With Numba, machine code does this. Without it, each graph is padded to the next power of two of its size, so that a large
-    graph does not pad small ones.
-
-    Args:
-        q, k (torch.Tensor): Queries and keys, :obj:`[H, N, d]`.
-        first, count (torch.Tensor): The first node of each graph to search, and the number of its nodes, at least 1,
-            :obj:`[G]`, on the CPU.
-        memory (int): Bytes of scores in memory at a time, without Numba.
-        best (torch.Tensor): Output for the nodes found, the best first, :obj:`[H, N, num]`. Slots without a node do not change.
+    graph does not pad small ones, and :obj:`memory` bounds the bytes of scores at a time.
     """
     if compiled := kernel('search', q.device):
         compiled(q, k, first, count, best)

@@ -15,18 +15,12 @@ EXTRA = 4
 def rank_found(
     q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor, num: int, precision: float, memory: int
 ) -> Tensor:
-    r"""Sorts the results of a backend by (score descending, index ascending) and returns the first :obj:`num`.
+    r"""Sorts the nodes that a backend has found, :obj:`[H, N, c]` with -1 for none, by (score descending, index ascending), and
+    returns the first :obj:`num`.
 
     A score is the sum of its products in order, with rounding in each step, so it is the same for any backend, device and
-    batch. If rounding errors of the backend may have changed the result, all keys are compared.
-
-    Args:
-        q, k (torch.Tensor): Queries and keys, :obj:`[H, N, d]`.
-        first, count (torch.Tensor): The first node, and the number of nodes, of each node's graph, :obj:`[N]`.
-        best (torch.Tensor): The nodes found, :obj:`[H, N, c]`, with -1 for none.
-        num (int): The number of keys to return.
-        precision (float): The relative rounding error of the backend's arithmetic.
-        memory (int): Bytes of scores held at a time.
+    batch. If rounding errors of the backend, of relative size :obj:`precision`, may have changed the result, all keys of the
+    graph are compared, with :obj:`memory` bytes of scores at a time.
     """
     node, _ = best.masked_fill(best < 0, q.size(1)).sort(dim=2)
     missing = node == q.size(1)

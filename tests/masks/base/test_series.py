@@ -14,7 +14,7 @@ from scipy.linalg import cosm, expm, fractional_matrix_power, inv
 from torch import Tensor
 
 from pyg_topomask.masks import convolve, deconvolve, kernel_series, modulation
-from pyg_topomask.masks.base.series import KERNELS
+from pyg_topomask.masks.base.kernels import KERNELS
 
 Matrix = NDArray[np.float64]
 
@@ -253,11 +253,6 @@ def test_range_of_a_parameter_is_told() -> None:
         modulation('random_walk', 4, scale=0.5)
 
 
-def test_negative_order_is_refused() -> None:
-    with pytest.raises(ValueError, match=r'^order: got -1'):
-        kernel_series('heat', -1)
-
-
 # Modulations ----------------------------------------------------------------------------------------------------------
 
 
@@ -283,8 +278,3 @@ def test_features_made_with_a_modulation_give_the_kernel(name: str) -> None:
     dense = {'heat': 0, 'diffusion': 0, 'regularized_laplacian': 0}
     expected = DENSE[kernel][dense[kernel]][1](matrix) if kernel in dense else steps(matrix, float(scale), 2)
     np.testing.assert_allclose(features @ features.T, expected, atol=1e-8)
-
-
-def test_modulation_of_a_kernel_without_one() -> None:
-    with pytest.raises(ValueError, match=r'^alpha: got'):
-        modulation('cosine:2.0', 3)

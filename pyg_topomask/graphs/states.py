@@ -1,0 +1,129 @@
+r"""The states of masks that a graph keeps: what is prepared once, and shared between layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Sequence
+from functools import partial
+from typing import Any, Protocol, TypeVar
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.graphs.forward_pass import ForwardPass
+from pyg_topomask.utils.checks import check_generator
+from pyg_topomask.utils.functorch import kept, outside_transforms
+
+Kept = TypeVar('Kept', bound='States')
+Value = TypeVar('Value')
+
+
+class HasState(Protocol):
+    r"""What a graph asks of a mask, see :class:`~pyg_topomask.masks.Mask`."""
+
+    @property
+    def renumbers(self) -> str | None: ...
+
+    @property
+    def fresh(self) -> bool: ...
+
+    @property
+    def parts(self) -> Sequence[HasState]: ...
+
+    def settings(self) -> Hashable: ...
+
+    def prepare(self, graph: Any, generator: torch.Generator | None = None) -> Any: ...
+
+
+def _renumbers(mask: HasState) -> bool:
+    r"""Returns whether a mask can be prepared on a graph with other node numbers."""
+    return mask.renumbers is not None and all(map(_renumbers, mask.parts))
+
+
+# No ABC, on which torch.compile does not trace functools.singledispatch.
+class States:
+    r"""The states that a graph keeps. States that gradients flow through, and those of a generator, are not kept."""
+
+    edge_index: Tensor
+    edge_weight: Tensor | None
+    #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
+    order: Tensor | None = None
+    place: Tensor | None = None
+
+    def _forget(self) -> None:
+        #: States that are resampled in every forward pass.
+        self.forward_pass = ForwardPass()
+        self._states: dict[Hashable, Any] = {}
+
+    def near(self: Kept, mask: HasState, generator: torch.Generator | None = None) -> Kept | None:
+        r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
+        on it, the graph is large, and most of its edges come nearer. Otherwise, and for states that are not kept, returns
+        :obj:`None`. torch.compile takes the graph that an earlier call made.
+        """
+        if generator is not None or self._states.get('near', self) is None:
+            return None
+        if mask.fresh or not _renumbers(mask) or self.edge_index.device.type != 'cpu':
+            return None
+        if torch.compiler.is_compiling() and not self.has_cached('near'):
+            return None
+        return self.cached('near', self._renumbered)
+
+    def _renumbered(self: Kept) -> Kept | None:
+        raise NotImplementedError
+
+    def state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
+        r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
+        :meth:`~pyg_topomask.masks.Mask.settings` share it, unless a generator is given. The state of a composed mask is the
+        list of those of its parts. With :obj:`near`, the graph of :meth:`near`, it is the state there.
+        """
+        if generator is not None:
+            check_generator(generator)
+        elif mask.fresh:
+            self.forward_pass.enter(mask)
+        return self._state(mask, generator, near)
+
+    def _state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
+        if mask.parts:
+            return [self._state(part, generator, near) for part in mask.parts]
+        learned = self.edge_weight is not None and self.edge_weight.requires_grad
+        if near is not None and mask.renumbers == 'graph':
+            return near._state(mask)
+        if near is not None:
+
+            def renumbered() -> Any:
+                return self._state(mask).renumbered(near.place)
+
+            return renumbered() if learned else near.cached(mask.settings(), renumbered)
+        if generator is not None or learned:
+            return self._prepared(mask, generator)
+        if mask.fresh:
+            return self.forward_pass.state(mask.settings(), partial(self._prepared, mask))
+        key = mask.settings()
+        if key not in self._states:
+            self._states[key] = self._prepared(mask)
+        return self._states[key]
+
+    @outside_transforms
+    def _prepared(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+        # A state may outlive the call. A state created in inference mode could not be used for training later.
+        with torch.inference_mode(False):
+            return self._prepare(mask, generator)
+
+    def _prepare(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+        return mask.prepare(self) if generator is None else mask.prepare(self, generator)
+
+    def has_state(self, mask: HasState) -> bool:
+        r"""Returns whether nothing is left to prepare for a mask."""
+        return (self.near(mask) or self)._has_state(mask)
+
+    def _has_state(self, mask: HasState) -> bool:
+        if mask.parts:
+            return all(map(self._has_state, mask.parts))
+        return not mask.fresh and self.has_cached(mask.settings())
+
+    def has_cached(self, key: Hashable) -> bool:
+        r"""Returns whether the graph has something under a key: a state, or what :meth:`cached` made."""
+        return key in self._states
+
+    def cached(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        r"""Returns what a function makes, the same at every call with an equal key."""
+        return self._states[key] if key in self._states else kept(self._states, key, make)
