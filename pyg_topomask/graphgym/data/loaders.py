@@ -96,7 +96,8 @@ def _choose_split(loader: Any) -> bool:
     r"""Replaces masks of several splits, :obj:`[N, splits]`, by those of :obj:`dataset.split_index`, as GraphGPS does. Returns
     whether there are any.
     """
-    data, found = loader.data if loader.dataset is loader else getattr(loader.dataset, '_data', {}), False
+    data = (loader.data if loader.dataset is loader else getattr(loader.dataset, '_data', None)) or {}
+    found = False
     for name in ('train_mask', 'val_mask', 'test_mask'):
         mask = data.get(name)
         if isinstance(mask, torch.Tensor) and mask.dim() == 2:
@@ -133,7 +134,7 @@ def create_loaders() -> list[Any]:
     chosen = [_choose_split(loader) for loader in loaders]
     if cfg.dataset.split_index and not any(chosen):
         warn(f'dataset.split_index: got {cfg.dataset.split_index}, and the data set has no masks of several splits')
-    labels = getattr(loaders[0].dataset, '_data', {}).get('y')
+    labels = (getattr(loaders[0].dataset, '_data', None) or {}).get('y')
     if cfg.dataset.task_type == 'classification' and isinstance(labels, torch.Tensor) and bool(labels.isnan().any()):
         cfg.share.dim_out = labels[~labels.isnan()].unique().numel()  # GraphGym takes every NaN for a class
     if len(loaders) < 2:
