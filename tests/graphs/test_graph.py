@@ -8,6 +8,7 @@ from graphs import GRAPH_NAMES, GRAPHS, no_edges, ring, small_digraph, small_gra
 from oracles import as_numpy, edge_weights, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data.hypergraph_data import HyperGraphData
 from torch_geometric.transforms import ToSparseTensor
 
 from pyg_topomask import Graph
@@ -124,7 +125,15 @@ def test_message_says_what_is_wrong_with_a_batch(batch: list[int], message: str)
         Graph(ring(3), 3, batch=torch.tensor(batch))
 
 
-@pytest.mark.parametrize('data', [HeteroData(), {'edge_index': ring(3)}])
+#: The example of PyG 2.8.1's documentation. Its edge_index[1] has hyperedges, which used to be read as nodes.
+HYPERGRAPH = HyperGraphData(edge_index=torch.tensor([[0, 1, 2, 1, 2, 3, 4], [0, 0, 0, 1, 1, 1, 1]]), num_nodes=5)
+
+
+@pytest.mark.parametrize(
+    'data',
+    [HeteroData(), {'edge_index': ring(3)}, HYPERGRAPH, Batch.from_data_list([HYPERGRAPH])],
+    ids=lambda data: type(data).__name__,
+)
 def test_other_data_is_refused(data: object) -> None:
     with pytest.raises(ValueError, match=r'^data: got'):
         Graph.from_data(data)
