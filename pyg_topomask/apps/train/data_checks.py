@@ -51,7 +51,7 @@ def _stored_labels(dataset: InMemoryDataset, split: str) -> Tensor | None:
     if dataset.slices is not None and len(dataset.indices()) < dataset.slices['y'].numel() - 1:
         starts = dataset.slices['y'].tolist()
         labels = torch.cat([labels[starts[index] : starts[index + 1]] for index in dataset.indices()])
-    if cfg.gnn.head != 'node':
+    if cfg.gnn.head != 'node' or len(dataset) > 1:
         return labels
     mask = dataset._data.get(name)
     if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != labels.shape[:1]:
