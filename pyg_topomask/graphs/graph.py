@@ -482,4 +482,15 @@ def _version(value: Any) -> int | None:
 
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
     edge_index, value = to_edge_index(adj_t)
-    return edge_index.flip(0), value
+    return edge_index.flip(0), value if torch.compiler.is_compiling() else _leaf_of(adj_t, value)
+
+
+def _leaf_of(adj_t: Adj, value: Tensor) -> Tensor:
+    r"""Returns the learned values that a matrix in CSR was made of, or else its values. The gradient of values through a matrix
+    takes :math:`|\mathcal{V}|^2` numbers in torch 2.13.
+    """
+    made = getattr(adj_t, 'grad_fn', None)
+    if made is None or made.name() != 'SparseCompressedTensorBackward0':
+        return value
+    leaf = getattr(made.next_functions[0][0], 'variable', None)
+    return value if leaf is None else leaf

@@ -254,3 +254,22 @@ def test_a_batch_of_batches_has_all_their_graphs() -> None:
     sizes = [[3, 4], [5, 3]]
     batches = [Batch.from_data_list([Data(edge_index=ring(size), num_nodes=size) for size in part]) for part in sizes]
     assert Graph.from_data(Batch.from_data_list(batches)).segments.sizes.tolist() == [3, 4, 5, 3]
+
+
+@pytest.mark.filterwarnings('ignore:Sparse CSR tensor support', 'ignore:Sparse invariant checks')
+def test_learned_values_of_a_matrix_do_not_pass_through_it() -> None:
+    """torch 2.13 makes the gradient of the values of a CSR matrix through a dense one of all pairs of nodes."""
+    number = 600
+    pointer, col = torch.arange(number + 1), torch.arange(number).roll(1)
+    gradients, largest = [], []
+    for learned in (torch.rand(number).requires_grad_(), torch.rand(number).requires_grad_()):
+        adj_t = torch.sparse_csr_tensor(pointer, col, learned, (number, number))
+        graph = Graph.from_data(Data(adj_t=adj_t, num_nodes=number)) if gradients else Graph.from_tensors(adj_t, number)
+        assert graph.edge_index[:, :2].tolist() == [[number - 1, 0], [0, 1]]
+        factor = torch.arange(1.0, number + 1)
+        with torch.profiler.profile(profile_memory=True) as profiler:
+            (graph.weight * factor).sum().backward()
+        largest.append(max(event.self_cpu_memory_usage for event in profiler.key_averages()))
+        gradients.append(learned.grad)
+    assert all(torch.equal(gradient, factor) for gradient in gradients)
+    assert max(largest) < number**2

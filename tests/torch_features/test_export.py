@@ -156,7 +156,7 @@ def test_any_graph(name: str) -> None:
             program(x, edge_index + 5, *others)
 
 
-@pytest.mark.filterwarnings('ignore:max_walk_length is')
+@pytest.mark.filterwarnings('ignore:max_walk_length is', 'ignore:The spectral radius')
 @pytest.mark.parametrize('name', by_day([*ANY_GRAPH], ['kmip', 'linear', 'grf']))
 def test_any_single_graph(name: str) -> None:
     module = OnInputs(ANY_GRAPH[name]().eval())
