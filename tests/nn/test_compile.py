@@ -130,6 +130,7 @@ IN_PARTS = {
     'toeplitz_transposed': Case(lambda: linear(ToeplitzMask(HEADS, 1, window=3, initial=torch.arange(7.0), periodic=True).T)),
     'tree_distances': Case(lambda: linear(TreeMask(HEADS, 'distance', max_distance=5, method='fft')), edges=path),
     'resampled': Case(lambda: GRFAttention(CHANNELS, HEADS, resample='forward')),
+    'kmip_sampled': Case(lambda: KMIPAttention(CHANNELS, HEADS, k=3, random_fraction=0.5)),
     'interlacer': Case(lambda: Interlacer(CHANNELS, 4, CHANNELS), lambda model, x, graph: model(x, x, graph.batch)),
     'mgformer': Case(lambda: MGFormer(3, 9, CHANNELS, svd_dim=0, heads=HEADS), recommend, interactions),
     'vit': Case(
@@ -144,7 +145,7 @@ IN_PARTS = {
 
 
 #: How many graphs torch 2.13 makes of a layer of these on a prepared Graph, as docs/limits.md says. Others are one.
-PARTS = {'heat_kernel': 10, 'toeplitz': 5}
+PARTS = {'heat_kernel': 10, 'kmip_sampled': 11, 'toeplitz': 5}
 
 #: One of each kind. The others differ from one of these in their mask alone, and run at night.
 OF_EACH_KIND = ['linear', 'tree', 'hadamard', 'grf_edges', 'grf_softmax', 'kmip', 'gated_gcn', 'gps']

@@ -70,7 +70,7 @@ class MaskKernel(Kernel):  # type: ignore[misc]
         (rows, row), (cols, col) = (every.unique(return_inverse=True) for every in nodes)
         entries = matrix[..., rows, :][..., cols].to_dense()
         width = 1 if diag else 2
-        places = (row, col) if diag else (row.unsqueeze(-1), col.unsqueeze(-2))
+        places: tuple[Tensor, ...] = (row, col) if diag else (row.unsqueeze(-1), col.unsqueeze(-2))
         if entries.dim() > 2:
             places = (torch.arange(self.mask.heads, device=entries.device).view(-1, *[1] * width), *places)
         out = entries[places]
