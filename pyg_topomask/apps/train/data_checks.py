@@ -48,7 +48,7 @@ def _stored_labels(dataset: InMemoryDataset, split: str) -> Tensor | None:
     labels, name = dataset._data.get('y'), f'{split}_mask'
     if not isinstance(labels, Tensor) or cfg.dataset.task not in ('graph', 'node'):
         return None
-    if dataset.slices is not None and len(dataset.indices()) < dataset.slices['y'].numel() - 1:
+    if 'y' in (dataset.slices or {}) and len(dataset.indices()) < dataset.slices['y'].numel() - 1:
         starts = dataset.slices['y'].tolist()
         labels = torch.cat([labels[starts[index] : starts[index + 1]] for index in dataset.indices()])
     if cfg.gnn.head != 'node' or len(dataset) > 1:
