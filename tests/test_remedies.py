@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.hypergraph_data import HyperGraphData
 from torch_geometric.nn import GCNConv
 
 from pyg_topomask import Graph, masks, nn
@@ -50,6 +51,12 @@ CASES: list[tuple[Callable[[], object], str, str]] = [
     ),
     (lambda: masks.HopMask()(EDGES), 'data', 'of edges, use Data(edge_index=edge_index, num_nodes=num_nodes)'),
     (lambda: Graph.from_data(HeteroData()), 'data', 'use data.to_homogeneous()'),
+    (
+        lambda: Graph.from_data(HyperGraphData()),
+        'data',
+        'expand it to Data, with edges between all nodes of a hyperedge, or with a node for each hyperedge: '
+        'edge_index=to_undirected(torch.stack([data.edge_index[0], data.edge_index[1] + data.num_nodes]))',
+    ),
     (lambda: Graph.from_data(nx.path_graph(2)), 'data', 'use torch_geometric.utils.from_networkx(graph)'),
     (lambda: find_config('digit'), 'cfg', 'did you mean digits?; pyg-topomask list configs prints all names'),
     (lambda: check_overrides(['gt.layers=2']), 'options', 'instead of gt.layers=2, write gt.layers 2'),

@@ -10,6 +10,7 @@ from weakref import ref
 import torch
 from torch import Tensor
 from torch_geometric.data import Data, HeteroData
+from torch_geometric.data.hypergraph_data import HyperGraphData
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
@@ -93,8 +94,8 @@ class Graph(States):
         :obj:`edge_weight`; or else :obj:`weight`, the name of NetworkX; or else :obj:`edge_attr` of one floating point number
         for each edge, with a warning.
         """
-        if not isinstance(data, Data):
-            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch', _remedy_of_data(data))
+        if not is_homogeneous(data):
+            raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch', remedy_of_data(data))
         num_nodes = data.num_nodes or 0
         read = {name: _attribute(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
         edge_index, adj_t, batch, _ = read.values()
@@ -249,7 +250,8 @@ class Graph(States):
             given = f'the attribute name {name!r}, which the data lacks'
             remedy = (
                 'it comes with the data set, or from a transform (in topomask.transforms of a YAML) that stores it under this '
-                f'name, as AddLaplacianEigenvectorPE and AddRandomWalkPE of PyG do with attr_name: {name!r}'
+                f'name, as AddRandomWalkPE and, for graphs of more than k nodes, AddLaplacianEigenvectorPE of PyG do with '
+                f'attr_name: {name!r}'
             )
             raise ArgumentError(argument, given, 'its attributes (layers take data as graph=data)', remedy)
         return value
@@ -324,12 +326,22 @@ class Graph(States):
 _SHARED: dict[int, tuple[ref[Data], Graph]] = {}
 
 
-def _remedy_of_data(given: object) -> str:
+def is_homogeneous(data: object) -> bool:
+    r"""Returns whether an object is data whose edges join two nodes of one type."""
+    return isinstance(data, Data) and not isinstance(data, HyperGraphData)
+
+
+def remedy_of_data(given: object) -> str:
     r"""Returns what makes data of something that PyG users take for it."""
     if isinstance(given, Tensor):
         return 'of edges, use Data(edge_index=edge_index, num_nodes=num_nodes)'
     if isinstance(given, HeteroData):
         return 'use data.to_homogeneous()'
+    if isinstance(given, HyperGraphData):
+        return (
+            'expand it to Data, with edges between all nodes of a hyperedge, or with a node for each hyperedge: '
+            'edge_index=to_undirected(torch.stack([data.edge_index[0], data.edge_index[1] + data.num_nodes]))'
+        )
     of_networkx = type(given).__module__.partition('.')[0] == 'networkx'
     return 'use torch_geometric.utils.from_networkx(graph)' if of_networkx else ''
 
@@ -350,4 +362,15 @@ def _version(value: Any) -> int | None:
 
 def _edges_of(adj_t: Adj) -> tuple[Tensor, Tensor]:
     edge_index, value = to_edge_index(adj_t)
-    return edge_index.flip(0), value
+    return edge_index.flip(0), value if torch.compiler.is_compiling() else _leaf_of(adj_t, value)
+
+
+def _leaf_of(adj_t: Adj, value: Tensor) -> Tensor:
+    r"""Returns the learned values that a matrix in CSR was made of, or else its values. The gradient of values through a matrix
+    takes :math:`|\mathcal{V}|^2` numbers in torch 2.13.
+    """
+    made = getattr(adj_t, 'grad_fn', None)
+    if made is None or made.name() != 'SparseCompressedTensorBackward0':
+        return value
+    leaf = getattr(made.next_functions[0][0], 'variable', None)
+    return value if leaf is None else leaf

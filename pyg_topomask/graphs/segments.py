@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import is_whole
-from pyg_topomask.utils.functorch import int_or_symint, kept, outside_transforms
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept, outside_transforms
 
 __all__ = ['Segments']
 
@@ -81,9 +81,9 @@ class Segments:
         self.num_nodes = num_nodes
         self.batch = batch
         if num_graphs is None:
-            num_graphs = 1 if batch is None else (int_or_symint(batch[-1]) + 1 if batch.numel() > 0 else 0)
+            num_graphs = 1 if batch is None else _num_graphs(batch)
         if isinstance(num_graphs, torch.SymInt):
-            torch._check(num_graphs >= 1)
+            torch._check(num_graphs >= 0)
         self.num_graphs = num_graphs
         self.device = device if batch is None else batch.device
         # Not functools.cached_property, whose lock in Python 3.11 causes graph breaks in torch.compile.
@@ -202,7 +202,9 @@ class Segments:
     def maximum(self, x: Tensor) -> Tensor:
         r"""Returns the largest entry of each graph and head, at each of its nodes, for :obj:`x` of shape :obj:`[N, H]`."""
         if self.batch is None:
-            return x.amax(0, keepdim=True).expand_as(x)
+            # An exported program may be given no node.
+            nodes = torch.cat([x, x.new_full((1, x.size(1)), -torch.inf)]) if is_exporting() else x
+            return nodes.amax(0, keepdim=True).expand_as(x)
         largest = x.new_full((self.num_graphs, x.size(1)), -torch.inf)
         return largest.scatter_reduce(0, self.index.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, self.index)
 
@@ -257,3 +259,9 @@ def by_width(size: Tensor) -> Iterator[tuple[int, Tensor]]:
     widths = next_power_of_two(size)
     for width in widths.unique().tolist():
         yield width, (widths == width).nonzero().squeeze(1)
+
+
+def _num_graphs(batch: Tensor) -> int:
+    if is_exporting():  # for no node as well
+        return int_or_symint(torch.cat([batch.new_full((1,), -1), batch])[-1]) + 1
+    return int_or_symint(batch[-1]) + 1 if batch.numel() > 0 else 0

@@ -12,10 +12,10 @@ from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.bitmaps import sort_reached
+from pyg_topomask.machine.bitmaps import lowest_bit, sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import Writer, lowest_bit
+from pyg_topomask.machine.vectors import Writer
 
 # Labels that are looked at together.
 _BITS = 64

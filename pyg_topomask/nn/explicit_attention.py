@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
@@ -17,6 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.inputs import check_features, compiled_if_prepared, graph_for, resolve_channels
+from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
 
 
@@ -78,10 +78,10 @@ class ExplicitAttention(MessagePassing, ABC):
         self.out_channels = out_channels
         self.heads = heads
         self.dropout = dropout
-        self.lin_q = Linear(channels, heads * kq_dim, bias=bias)
-        self.lin_k = Linear(channels, heads * kq_dim, bias=bias)
-        self.lin_v = Linear(channels, heads * val_dim, bias=bias)
-        self.lin_out = Linear(heads * val_dim, out_channels, bias=bias) if head_agg == 'linear' else torch.nn.Identity()
+        self.lin_q = linear(channels, heads * kq_dim, bias=bias)
+        self.lin_k = linear(channels, heads * kq_dim, bias=bias)
+        self.lin_v = linear(channels, heads * val_dim, bias=bias)
+        self.lin_out = linear(heads * val_dim, out_channels, bias=bias) if head_agg == 'linear' else torch.nn.Identity()
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -134,8 +134,8 @@ class ExplicitAttention(MessagePassing, ABC):
                 :obj:`(j, i)` in which target :math:`i` attends to source :math:`j`, :obj:`[2, nnz]`, and the coefficients
                 :math:`\alpha_{ij}`, :obj:`[nnz, heads]`. (default: :obj:`None`)
         """
-        check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
-        q, k, v = (lin(x).view(-1, self.heads, lin.out_channels // self.heads) for lin in (self.lin_q, self.lin_k, self.lin_v))
+        check_features(x, *input_of(self.lin_q))
+        q, k, v = (lin(x).unflatten(1, (self.heads, -1)) for lin in (self.lin_q, self.lin_k, self.lin_v))
         looked_at = return_attention_weights or len(self._message_forward_hooks) > 0 or self.explain
         attend = compiled_if_prepared(self._look if looked_at else self._attend, graph, getattr(self, 'mask', None))
         out, *seen = attend(q, k, v, generator, x, edge_index, edge_weight, batch, graph)

@@ -10,12 +10,12 @@ from torch import Tensor
 from torch.nn import Module
 from torch_geometric.nn import BatchNorm
 from torch_geometric.nn.conv import MessagePassing
-from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.nn.resolver import activation_resolver
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.inputs import check_features
+from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.utils.checks import check_probability, check_size
 
 
@@ -62,11 +62,11 @@ class GatedGCNConv(MessagePassing):
         self.dropout = dropout
         self.residual = residual
         self.act: Callable[[Tensor], Tensor] = activation_resolver(act)
-        self.lin_self = Linear(channels, channels)  # A to E in the equation
-        self.lin_neighbor = Linear(channels, channels)
-        self.lin_edge = Linear(channels, channels)
-        self.lin_target = Linear(channels, channels)
-        self.lin_source = Linear(channels, channels)
+        self.lin_self = linear(channels, channels)  # A to E in the equation
+        self.lin_neighbor = linear(channels, channels)
+        self.lin_edge = linear(channels, channels)
+        self.lin_target = linear(channels, channels)
+        self.lin_source = linear(channels, channels)
         # A batch of one node or edge has no variance to normalize by.
         self.norm_x: Module = BatchNorm(channels, allow_single_element=True)
         self.norm_edge: Module = BatchNorm(channels, allow_single_element=True)
@@ -79,7 +79,7 @@ class GatedGCNConv(MessagePassing):
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
         r"""Returns the new node features, :obj:`[N, channels]`, and edge features, :obj:`[E, channels]`."""
-        check_features(x, self.lin_self.in_channels, self.lin_self.weight.dtype)
+        check_features(x, *input_of(self.lin_self))
         if edge_attr.shape != (edge_index.size(1), self.channels):
             raise ArgumentError(
                 'edge_attr', f'shape {tuple(edge_attr.shape)}', f'{(edge_index.size(1), self.channels)}, a row for each edge'

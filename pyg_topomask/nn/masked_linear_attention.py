@@ -7,7 +7,6 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn.dense import Linear
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
@@ -17,6 +16,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
+from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.nn.mask_of_layer import fit_mask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.renumbered import Renumbered
@@ -109,11 +109,11 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
         self.mask = PackingMask() if mask is None else mask
         fit_mask(self.mask, heads)
         self.feature_map = resolve_feature_map(feature_map, out_channels // heads)
-        self.lin_q = Linear(channels, out_channels, bias=bias)
-        self.lin_k = Linear(channels, out_channels, bias=bias)
-        self.lin_v = Linear(channels, out_channels, bias=bias)
-        self.lin_sum = Linear(channels, out_channels, bias=bias) if sums else None
-        self.lin_out = Linear(2 * out_channels if sums else out_channels, out_channels, bias=bias)
+        self.lin_q = linear(channels, out_channels, bias=bias)
+        self.lin_k = linear(channels, out_channels, bias=bias)
+        self.lin_v = linear(channels, out_channels, bias=bias)
+        self.lin_sum = linear(channels, out_channels, bias=bias) if sums else None
+        self.lin_out = linear(2 * out_channels if sums else out_channels, out_channels, bias=bias)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
@@ -143,7 +143,7 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
             generator (torch.Generator, optional): The source of random numbers, if the mask uses any.
                 (default: :obj:`None`)
         """
-        check_features(x, self.lin_q.in_channels, self.lin_q.weight.dtype)
+        check_features(x, *input_of(self.lin_q))
         self._warn_of_rounding(x.device.type)
         attend = compiled_if_prepared(self._attend, graph, self.mask)
         out = attend(generator, x, edge_index, edge_weight, batch, graph)

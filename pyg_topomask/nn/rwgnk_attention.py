@@ -11,6 +11,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.inputs import as_graph, check_features
+from pyg_topomask.nn.linear import input_of
 from pyg_topomask.nn.mask_of_layer import with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.options import options_of
@@ -81,7 +82,7 @@ class RWGNKAttention(MaskedLinearAttention):
         """
         if self.mask.resample != 'never':
             raise ArgumentError('resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"')
-        check_resampling(x, self.lin_q.in_channels, self.lin_q.weight.dtype, graph)
+        check_resampling(x, *input_of(self.lin_q), graph)
         if graph.weight.requires_grad:
             raise ArgumentError(
                 'graph', 'edge weights that require a gradient, on which no walks are kept', 'weights that require none'

@@ -7,13 +7,13 @@ from torch_geometric.data import Data
 from torch_geometric.data.data import BaseData
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.graph import Graph, is_homogeneous, remedy_of_data
 
 
 def check_homogeneous(data: Data) -> None:
     r"""Raises an error unless the argument is :class:`~torch_geometric.data.Data`, for example for heterogeneous data."""
-    if not isinstance(data, Data):
-        raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data (of HeteroData, use to_homogeneous())')
+    if not is_homogeneous(data):
+        raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data', remedy_of_data(data))
 
 
 def check_unbatched(data: BaseData) -> None:

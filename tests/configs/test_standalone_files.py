@@ -73,7 +73,7 @@ def test_options_of_a_data_set_reach_the_attention() -> None:
     configure(CONFIGS / 'kmip' / 'cifar10.yaml', 'KMIP')
     cfg.share.dim_edge = 1
     attention = register.network_dict[cfg.model.type](dim_in=5, dim_out=10).layers[0].attn
-    assert (attention.k, attention.lin_q.out_channels, attention.lin_v.out_channels) == (10, 4 * 16, 4 * 9)
+    assert (attention.k, attention.lin_q.out_features, attention.lin_v.out_features) == (10, 4 * 16, 4 * 9)
 
 
 @pytest.mark.skipif(not DATA.is_dir(), reason=f'no folder {DATA}: set PYG_TOPOMASK_DATA to the folder of the data sets')

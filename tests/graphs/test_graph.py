@@ -8,6 +8,7 @@ from graphs import GRAPH_NAMES, GRAPHS, no_edges, ring, small_digraph, small_gra
 from oracles import as_numpy, edge_weights, weight_matrix
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
+from torch_geometric.data.hypergraph_data import HyperGraphData
 from torch_geometric.transforms import ToSparseTensor
 
 from pyg_topomask import Graph
@@ -124,7 +125,15 @@ def test_message_says_what_is_wrong_with_a_batch(batch: list[int], message: str)
         Graph(ring(3), 3, batch=torch.tensor(batch))
 
 
-@pytest.mark.parametrize('data', [HeteroData(), {'edge_index': ring(3)}])
+#: The example of PyG 2.8.1's documentation. Its edge_index[1] has hyperedges, which used to be read as nodes.
+HYPERGRAPH = HyperGraphData(edge_index=torch.tensor([[0, 1, 2, 1, 2, 3, 4], [0, 0, 0, 1, 1, 1, 1]]), num_nodes=5)
+
+
+@pytest.mark.parametrize(
+    'data',
+    [HeteroData(), {'edge_index': ring(3)}, HYPERGRAPH, Batch.from_data_list([HYPERGRAPH])],
+    ids=lambda data: type(data).__name__,
+)
 def test_other_data_is_refused(data: object) -> None:
     with pytest.raises(ValueError, match=r'^data: got'):
         Graph.from_data(data)
@@ -245,3 +254,22 @@ def test_a_batch_of_batches_has_all_their_graphs() -> None:
     sizes = [[3, 4], [5, 3]]
     batches = [Batch.from_data_list([Data(edge_index=ring(size), num_nodes=size) for size in part]) for part in sizes]
     assert Graph.from_data(Batch.from_data_list(batches)).segments.sizes.tolist() == [3, 4, 5, 3]
+
+
+@pytest.mark.filterwarnings('ignore:Sparse CSR tensor support', 'ignore:Sparse invariant checks')
+def test_learned_values_of_a_matrix_do_not_pass_through_it() -> None:
+    """torch 2.13 makes the gradient of the values of a CSR matrix through a dense one of all pairs of nodes."""
+    number = 600
+    pointer, col = torch.arange(number + 1), torch.arange(number).roll(1)
+    gradients, largest = [], []
+    for learned in (torch.rand(number).requires_grad_(), torch.rand(number).requires_grad_()):
+        adj_t = torch.sparse_csr_tensor(pointer, col, learned, (number, number))
+        graph = Graph.from_data(Data(adj_t=adj_t, num_nodes=number)) if gradients else Graph.from_tensors(adj_t, number)
+        assert graph.edge_index[:, :2].tolist() == [[number - 1, 0], [0, 1]]
+        factor = torch.arange(1.0, number + 1)
+        with torch.profiler.profile(profile_memory=True) as profiler:
+            (graph.weight * factor).sum().backward()
+        largest.append(max(event.self_cpu_memory_usage for event in profiler.key_averages()))
+        gradients.append(learned.grad)
+    assert all(torch.equal(gradient, factor) for gradient in gradients)
+    assert max(largest) < number**2

@@ -38,7 +38,7 @@ def layer_with(**settings: object) -> KMIPAttention:
 
 def projected(layer: KMIPAttention, x: Tensor) -> tuple[Array, ...]:
     lins = (layer.lin_q, layer.lin_k, layer.lin_v)
-    return tuple(lin(x).view(-1, layer.heads, lin.out_channels // layer.heads).detach().numpy() for lin in lins)
+    return tuple(lin(x).unflatten(1, (layer.heads, -1)).detach().numpy() for lin in lins)
 
 
 def scores(q: Array, k: Array, similarity: str) -> Array:

@@ -4,7 +4,8 @@ import pytest
 import torch
 from grids import covering
 from torch_geometric.data import Batch, Data, HeteroData
-from torch_geometric.transforms import BaseTransform
+from torch_geometric.data.hypergraph_data import HyperGraphData
+from torch_geometric.transforms import BaseTransform, RandomLinkSplit
 
 from pyg_topomask.masks import HopMask
 from pyg_topomask.transforms import (
@@ -59,6 +60,17 @@ def test_batches_of_heterogeneous_data_are_refused() -> None:
 
 @pytest.mark.parametrize(
     'transform',
+    [transform for transform in (*SINGLE, AddNormals(), KNNGraph()) if not isinstance(transform, AddSVDEncoding)],
+    ids=lambda transform: type(transform).__name__,
+)
+def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
+    for kind in (HeteroData, HyperGraphData):
+        with pytest.raises(ValueError, match=rf'^data: got {kind.__name__}; accepted: torch_geometric.data.Data'):
+            transform(kind())
+
+
+@pytest.mark.parametrize(
+    'transform',
     [
         *(AddForest(), AddGraphRandomFeatures(), AddRandomWalkKernel(), AddSVDEncoding(rank=1), AddSpanningForest()),
         PrepareMasks(HopMask()),
@@ -75,3 +87,22 @@ def test_positions_that_are_no_tensor_are_refused(transform: BaseTransform) -> N
     for data in (Data(pos=[1, 2, 3], num_nodes=3), Data(num_nodes=3)):
         with pytest.raises(ValueError, match=r'^data: got Data.* without a tensor pos; accepted: data with positions'):
             transform(data)
+
+
+@pytest.mark.parametrize(
+    'transform',
+    [transform for transform in SINGLE if not isinstance(transform, (AddGridShape, FarthestSampling, RandomSampling))]
+    + [AddGraphRandomFeatures(num_walks=1, max_walk_length=1, independent_ensembles=True)],
+    ids=repr,
+)
+def test_stored_numbers_are_no_attributes_of_edges(transform: BaseTransform) -> None:
+    """PyG 2.8.1: RandomLinkSplit indexes the rows of what has as many columns as there are edges, an IndexError."""
+    for num_nodes in range(2, 9):
+        edge_index = torch.tensor([[i // 2, i] for i in range(1, num_nodes)]).t()
+        for edges in (edge_index, torch.cat([edge_index, edge_index.flip(0)], 1)):
+            data = transform(Data(edge_index=edges, num_nodes=num_nodes))
+            kept = {'edge_index', 'num_nodes', 'svd_encoding'}
+            stored = {name: value for name, value in data.to_dict().items() if name not in kept}
+            split = RandomLinkSplit(num_val=0.2, num_test=0.2, is_undirected=edges is not edge_index, neg_sampling_ratio=0.0)
+            for part in split(data):
+                assert all(torch.equal(part[name], value) for name, value in stored.items())

@@ -14,6 +14,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.nn.inputs import as_graph, check_features
+from pyg_topomask.nn.linear import input_of
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops.normalize import inverse_weight
 from pyg_topomask.ops.scaling import balanced
@@ -82,7 +83,7 @@ def attention_rows(
     """
     if not isinstance(layer, MaskedLinearAttention):
         raise ArgumentError('layer', type(layer).__name__, 'linear attention under a mask, such as HopAttention')
-    check_features(x, layer.lin_q.in_channels, layer.lin_q.weight.dtype)
+    check_features(x, *input_of(layer.lin_q))
     graph = as_graph(x, edge_index, edge_weight, batch, graph)
     rows = node_indices(nodes, graph)
     q, k = layer.feature_map(layer.by_head(layer.lin_q(x)), layer.by_head(layer.lin_k(x)), graph.segments)

@@ -81,7 +81,7 @@ def record_attention(model: Module) -> Iterator[dict[str, Recording]]:
         out, (edge_index, alpha) = outputs
         x = args[0] if args else kwargs['x']
         projections = (module.lin_q, module.lin_k, module.lin_v)
-        vectors = (lin(x).detach().view(-1, module.heads, lin.out_channels // module.heads) for lin in projections)
+        vectors = (lin(x).detach().unflatten(1, (module.heads, -1)) for lin in projections)
         records[name] = Recording(edge_index, alpha.detach(), tuple(vectors))
         return out
 

@@ -40,8 +40,7 @@ class MaskKernel(Kernel):  # type: ignore[misc]
             eigenvalue.
 
     Shapes:
-        - **input:** nodes :math:`(*, n, 1)` and :math:`(*, m, 1)`, whole numbers below :math:`|\mathcal{V}|` of any data type,
-          the same in the whole batch
+        - **input:** nodes :math:`(*, n, 1)` and :math:`(*, m, 1)`, whole numbers below :math:`|\mathcal{V}|` of any data type
         - **output:** covariances :math:`(*, n, m)`, where the batch ends with :math:`H` for :math:`H > 1` heads
 
     Example:
@@ -61,20 +60,30 @@ class MaskKernel(Kernel):  # type: ignore[misc]
         self.check = check
 
     def forward(self, x1: Tensor, x2: Tensor, diag: bool = False, **params: Any) -> Any:
-        rows, cols = self._nodes(x1), self._nodes(x2)
-        matrix = self.mask(self.graph).to_linear_operator(check=self.check)[..., rows, :][..., cols]
+        nodes = self._nodes(x1), self._nodes(x2)
+        matrix = self.mask(self.graph).to_linear_operator(check=self.check)
         batch = torch.broadcast_shapes(matrix.batch_shape, self.batch_shape, x1.shape[:-2], x2.shape[:-2])
-        matrix = matrix.expand(*batch, *matrix.matrix_shape)
-        return matrix.diagonal() if diag else matrix
+        if all(bool((every == every.flatten(0, -2)[:1]).all()) for every in nodes):
+            rows, cols = (every.flatten(0, -2)[0] for every in nodes)
+            matrix = matrix[..., rows, :][..., cols].expand(*batch, rows.numel(), cols.numel())
+            return matrix.diagonal() if diag else matrix
+        (rows, row), (cols, col) = (every.unique(return_inverse=True) for every in nodes)
+        entries = matrix[..., rows, :][..., cols].to_dense()
+        width = 1 if diag else 2
+        places: tuple[Tensor, ...] = (row, col) if diag else (row.unsqueeze(-1), col.unsqueeze(-2))
+        if entries.dim() > 2:
+            places = (torch.arange(self.mask.heads, device=entries.device).view(-1, *[1] * width), *places)
+        out = entries[places]
+        return out.expand(*batch, *out.shape[-width:])
 
     def _nodes(self, x: Tensor) -> Tensor:
+        r"""Returns the nodes of inputs, :obj:`[*, n]`."""
         if x.dtype == torch.bool:
             raise ArgumentError('x', x.dtype, 'nodes, whole numbers', 'for a mask, mask.nonzero()')
-        every = x.flatten(0, -3) if x.dim() > 2 else x.unsqueeze(0)
-        nodes, size = every[0].flatten().long(), self.graph.num_nodes
-        if x.size(-1) != 1 or bool((every != every[0]).any()):
-            raise ArgumentError('x', f'shape {tuple(x.shape)}', '[n, 1], and batches of the same nodes')
-        if bool((every[0].flatten() != nodes).any()):
+        if x.size(-1) != 1:
+            raise ArgumentError('x', f'shape {tuple(x.shape)}', '[n, 1] and [*, n, 1]')
+        nodes = x.squeeze(-1).long()
+        if bool((x.squeeze(-1) != nodes).any()):
             raise ArgumentError('x', 'fractions', 'nodes, whole numbers')
-        check_nodes(size, x=nodes)
-        return nodes
+        check_nodes(self.graph.num_nodes, x=nodes.flatten())
+        return nodes if nodes.dim() > 1 else nodes.unsqueeze(0)

@@ -3,15 +3,16 @@ r"""Evaluation by ranking all items for each user."""
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.apps.recommend.interactions import check_range
+from pyg_topomask.apps.recommend.ties import metrics_of_places, places_of_targets
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.ops.topk.select import select_in_order
-from pyg_topomask.utils.checks import check_nodes, check_shape, check_whole, is_whole
+from pyg_topomask.utils.checks import check_choice, check_nodes, check_shape, check_whole, is_whole
 
 #: The share of the unpopular items, and that of the unpopular and the normal ones.
 _SHARES = (0.8, 0.8 + 0.15)
@@ -46,10 +47,18 @@ def rank_items(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k
 
 
 def _ranked(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: int, chunk_size: int) -> Tensor:
+    ranking = []
+    for scores in _scores(users, items, user_index, seen, chunk_size):
+        index = select_in_order(scores, k)
+        ranking.append(index.masked_fill(scores.gather(1, index) == -math.inf, -1))
+    return torch.cat(ranking) if ranking else user_index.new_empty(0, k)
+
+
+def _scores(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, chunk_size: int) -> Iterator[Tensor]:
+    r"""Yields the scores of all items for chunks of users, which are :obj:`-inf` for seen items."""
     seen = seen[:, torch.argsort(seen[0], stable=True)]
     count = torch.bincount(seen[0], minlength=users.size(0))
     start = count.cumsum(0) - count
-    ranking = []
     for chunk in user_index.split(chunk_size):
         scores = users[chunk] @ items.t()
         if not bool(scores.isfinite().all()):
@@ -59,9 +68,7 @@ def _ranked(users: Tensor, items: Tensor, user_index: Tensor, seen: Tensor, k: i
         place = torch.arange(row.numel(), device=row.device)
         first = count[chunk].cumsum(0) - count[chunk]
         scores[row, seen[1, start[chunk][row] + place - first[row]]] = -math.inf
-        index = select_in_order(scores, k)
-        ranking.append(index.masked_fill(scores.gather(1, index) == -math.inf, -1))
-    return torch.cat(ranking) if ranking else user_index.new_empty(0, k)
+        yield scores
 
 
 def evaluate(
@@ -72,6 +79,7 @@ def evaluate(
     k: int | Sequence[int] = 20,
     groups: tuple[Tensor, Sequence[str]] | None = None,
     chunk_size: int = 1024,
+    ties: str = 'lower',
 ) -> dict[str, float]:
     r"""Ranks all items for every user who has a target, and returns PyG's :class:`~torch_geometric.metrics.LinkPredRecall` and
     :class:`~torch_geometric.metrics.LinkPredNDCG`, averaged over these users:
@@ -90,6 +98,8 @@ def evaluate(
         groups (tuple, optional): The group of each item and the names of the groups, see :func:`popularity_groups`. Adds
             metrics for the targets of each group, with the same rankings. They are NaN for a group without targets.
             (default: :obj:`None`)
+        ties (str, optional): The order of items with equal scores: the lower item first (:obj:`"lower"`), the mean over all
+            orders (:obj:`"mean"`), or targets last (:obj:`"worst"`). (default: :obj:`"lower"`)
 
     Example:
         >>> evaluate(torch.eye(2), torch.eye(2), targets=torch.tensor([[0], [0]]), seen=torch.empty(2, 0).long(), k=1)
@@ -99,23 +109,31 @@ def evaluate(
     if not cutoffs or not all(is_whole(cutoff) for cutoff in cutoffs):
         raise ArgumentError('k', repr(k), 'an integer, and a list of one or more')
     _check(users, items, cutoffs, chunk_size)
+    check_choice(('lower', 'mean', 'worst'), ties=ties)
     if groups is not None:
         check_shape((items.size(0),), groups=groups[0])
     for argument, pairs in {'targets': targets, 'seen': seen}.items():
         check_range(argument, pairs, users.size(0), items.size(0))
     targets = targets.long()
     user_index, row = targets[0].unique(return_inverse=True)
-    ranking = _ranked(users, items, user_index, seen.long(), max(cutoffs), chunk_size)
-    # PyG's metrics would treat -1 as the last item of the previous row.
-    ranking = ranking.masked_fill(ranking < 0, items.size(0))
     labels = torch.stack([row, targets[1]])
+    of_groups = [] if groups is None else [(f'{name} ', groups[0][labels[1]] == i) for i, name in enumerate(groups[1])]
+    chosen = [('', torch.ones_like(row, dtype=torch.bool)), *of_groups]
+    if ties == 'lower':
+        ranking = _ranked(users, items, user_index, seen.long(), max(cutoffs), chunk_size)
+        # PyG's metrics would treat -1 as the last item of the previous row.
+        ranking = ranking.masked_fill(ranking < 0, items.size(0))
+    else:
+        scores = _scores(users, items, user_index, seen.long(), chunk_size)
+        ranking = places_of_targets(scores, labels, items.size(0))
     result: dict[str, float] = {}
     for cutoff in cutoffs:
-        result |= _ranking_metrics(ranking[:, :cutoff], labels)
-        if groups is not None:
-            for group, name in enumerate(groups[1]):
-                metrics = _ranking_metrics(ranking[:, :cutoff], labels[:, groups[0][labels[1]] == group])
-                result |= {f'{name} {key}': value for key, value in metrics.items()}
+        for name, of_group in chosen:
+            if ties == 'lower':
+                metrics = _ranking_metrics(ranking[:, :cutoff], labels[:, of_group])
+            else:
+                metrics = metrics_of_places(ranking[:, of_group], labels[0, of_group], cutoff, worst=ties == 'worst')
+            result |= {f'{name}{key}': value for key, value in metrics.items()}
     return result
 
 

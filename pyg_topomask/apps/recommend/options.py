@@ -28,7 +28,8 @@ def default_config() -> Any:
             'recommend': {
                 'dataset': 'lastfm',
                 'dir': '',
-                'files': {'train': [], 'val': [], 'test': [], 'layout': 'lists'},  # for dataset: files
+                # For dataset: files.
+                'files': {'train': [], 'val': [], 'test': [], 'layout': 'lists', 'min_rating': 0.0},
                 'val_ratio': 0.1,
                 'split_seed': 0,
                 'model': 'MGFormer',

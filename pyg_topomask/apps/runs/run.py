@@ -25,7 +25,7 @@ from pyg_topomask.apps.runs.checkpoint import (
 from pyg_topomask.apps.runs.devices import gather, rank
 from pyg_topomask.apps.runs.folder import check_writable, clear_run, locked
 from pyg_topomask.apps.runs.tables import write_csv
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import remove_unfinished, write_atomically
 
 #: One epoch: numbers by the name of the column.
@@ -86,14 +86,10 @@ class Run:
 
     @property
     def best(self) -> Row | None:
-        r"""The first epoch with the best metric, or :obj:`None` before the first validation."""
-        validated = [row for row in self.history if self.metric in row]
+        r"""The first epoch with the best metric, or :obj:`None` while there is none or it is NaN."""
+        validated = [row for row in self.history if not math.isnan(row.get(self.metric, math.nan))]
         sign = 1 if self.maximize else -1
-
-        def quality(row: Row) -> float:
-            return -math.inf if math.isnan(row[self.metric]) else sign * row[self.metric]
-
-        return max(validated, key=quality, default=None)
+        return max(validated, key=lambda row: sign * row[self.metric], default=None)
 
     def load(self, resume: bool, num_epochs: float = math.inf) -> dict[str, Any] | None:
         r"""Returns the checkpoint to resume from, or :obj:`None` to start anew, in which case :meth:`open` replaces an earlier
@@ -209,6 +205,8 @@ class Run:
             :obj:`best_epoch`, :obj:`seconds_per_epoch` and :obj:`memory`.
         """
         best = self.best
+        if best is None and any(self.metric in row for row in self.history):
+            warn(f'{self.metric}: got NaN in every epoch, so the last epoch stands for the best')
         tested = self.metric.replace('val_', 'test_', 1)
         result = {
             'metric': tested if tested in metrics else self.metric,

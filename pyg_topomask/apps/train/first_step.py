@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
-from torch_geometric.graphgym.logger import infer_task
-from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.train.data_checks import check_labels
+from pyg_topomask.apps.train.labelled import labelled_loss
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import option
 from pyg_topomask.utils.files import first_line
@@ -52,8 +51,8 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
         whole = one_graph and loader.dataset is not loader and cfg.topomask.shard == 'batch'
         if whole and mask in batch and not bool(batch[mask].any()):
             raise ArgumentError(mask, 'no node', 'masks that select at least one')
-        compute_loss(pred, true)
-        _check_labels(true, split)
+        labelled_loss(pred, true)
+        check_labels(true, split)
     except (torch.OutOfMemoryError, ArgumentError):
         raise
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
@@ -81,18 +80,3 @@ def _place(error: BaseException) -> str:
         and not frame.filename.startswith('<')
     ]
     return f' ({frames[-1].filename}, line {frames[-1].lineno}, in {frames[-1].name})' if frames else ''
-
-
-def _check_labels(true: Tensor, split: str) -> None:
-    # The loss accepts these labels, but the metrics would fail after the first epoch.
-    task, several = infer_task(), true.dim() > 1 and true.size(1) > 1
-    if task == 'regression' and not cfg.custom_metrics and not bool(true.isfinite().all()):
-        raise ArgumentError('y', f'NaN or infinite numbers in the {split} split', 'finite numbers for regression')
-    if task in ('classification_multi', 'classification_binary') and several and not cfg.custom_metrics:
-        given = f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(true.shape)}'
-        accepted = 'one label for each sample, and for several labels custom_metrics'
-        raise ArgumentError('dataset.task_type', given, accepted)
-    if task == 'classification_binary' and bool(((true != 0) & (true != 1) & ~true.isnan()).any()):
-        given = f'{cfg.dataset.task_type!r}, of two classes, for the labels {true.unique().tolist()[:10]}'
-        accepted = 'the labels 0 and 1, and for more of them classification_multi'
-        raise ArgumentError('dataset.task_type', given, accepted)

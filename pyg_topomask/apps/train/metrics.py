@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import torch
 from torch import Tensor
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -16,6 +17,7 @@ from torch_geometric.graphgym.logger import Logger, infer_task
 from pyg_topomask.apps.runs.devices import gather, rank
 from pyg_topomask.apps.runs.host_copy import HostCopy
 from pyg_topomask.apps.runs.run import Row
+from pyg_topomask.apps.train.labelled import labelled_samples, regression_scores, some_missing
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.files import write_atomically
@@ -80,27 +82,33 @@ class EpochMeter:
         ]
         batches = [batch for batches in gather(read) for batch in batches]
         self._batches = []
-        count = sum(batch['true'].shape[0] for batch in batches)
-        if count == 0:
+        counts = [int((~batch['true'].isnan()).sum()) for batch in batches]
+        if sum(counts) == 0:
             return {}
         with warnings.catch_warnings():
             warnings.filterwarnings('ignore', message='.* is ill-defined')  # 0 if a class is never predicted
-            return self._row(batches, count, epoch)
+            return self._row(batches, counts, epoch)
 
-    def _row(self, batches: list[dict[str, Any]], count: int, epoch: int | None) -> Row:
+    def _row(self, batches: list[dict[str, Any]], counts: list[int], epoch: int | None) -> Row:
         logger = self.logger
         logger.reset()
         for batch in batches:
             logger.update_stats(**batch, params=cfg.params)
+        loss = sum(batch['loss'] * count for batch, count in zip(batches, counts, strict=True)) / sum(counts)
+        logger['_loss'] = loss * logger['_size_current']
         if cfg.custom_metrics:
             scores = {
                 name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], logger.task_type)
                 for name in cfg.custom_metrics
             }
         else:
-            scores = getattr(Logger, logger.task_type)(logger)
+            logger['_true'], logger['_pred'] = labelled_samples(logger['_true'], logger['_pred'])
+            true = torch.cat(logger['_true'])
+            if logger.task_type == 'regression' and some_missing(true):
+                scores = regression_scores(true, torch.cat(logger['_pred']))
+            else:
+                scores = getattr(Logger, logger.task_type)(logger)
             logger[logger.task_type] = lambda: scores  # which write_epoch would compute again
-        loss = sum(batch['loss'] * batch['true'].shape[0] for batch in batches) / count
         row = {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
         if epoch is not None and rank() == 0:
             logger.write_epoch(epoch)

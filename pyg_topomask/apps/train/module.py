@@ -23,6 +23,7 @@ from pyg_topomask.apps.runs.devices import num_processes, rank, total
 from pyg_topomask.apps.runs.host_copy import HostCopy
 from pyg_topomask.apps.runs.progress import EpochBar
 from pyg_topomask.apps.runs.run import Row, Run
+from pyg_topomask.apps.train.labelled import labelled_loss
 from pyg_topomask.apps.train.metrics import EpochMeter
 from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
 from pyg_topomask.errors import warn
@@ -118,19 +119,23 @@ class RunModule(GraphGymModule):
     def _lr(self) -> float:
         return float(self.trainer.optimizers[0].param_groups[0]['lr']) if self.trainer.optimizers else 0.0
 
-    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, int]:
+    def _shared_step(self, batch: Data, split: str) -> dict[str, Any]:
+        batch.split = split
+        pred, true = self(batch)
+        loss, score = labelled_loss(pred, true)
+        return {'loss': loss, 'true': true, 'pred_score': score.detach()}
+
+    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, torch.Tensor]:
         outputs = self._shared_step(batch, split)
-        loss: torch.Tensor = outputs['loss']
-        if outputs['true'].numel() == 0:  # a subgraph without a label of this split
-            loss = loss.nan_to_num()
+        loss, true = outputs['loss'], outputs['true']
         seconds = time.perf_counter() - self._batch_start
-        self.meters[split].update(outputs['true'], outputs['pred_score'], loss, self._lr(), seconds)
+        self.meters[split].update(true, outputs['pred_score'], loss, self._lr(), seconds)
         self._batch_start = time.perf_counter()
-        return loss, outputs['true'].shape[0]
+        return loss, (~true.isnan()).sum()
 
     def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
         loss, count = self._step(batch, 'train')
-        losses, counts = total(torch.stack([loss.detach().float(), torch.tensor(float(count), device=loss.device)]))
+        losses, counts = total(torch.stack([loss.detach().float(), count.float()]))
         self._loss = HostCopy(losses)  # of all processes, so that they stop together
         # As in GraphGPS, gradients of accumulated batches add up. Lightning averages them.
         loss = loss * int(cfg.optim.batch_accumulation)

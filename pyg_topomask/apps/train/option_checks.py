@@ -45,7 +45,7 @@ NAMES_OF_GNN = {
 }
 #: Options of GraphGym and GraphGPS that this runner does not read, and the behavior instead.
 UNREAD = {
-    **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_index', '_mode')},
+    **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_mode')},
     'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
     'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
     'gnn.stage_type': 'TopoGPSModel has residual connections',

@@ -20,6 +20,7 @@ from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.devices import connect, find_device, main_first, num_processes, rank
 from pyg_topomask.apps.runs.memory import PeakMemory
 from pyg_topomask.apps.runs.run import Row, Run
+from pyg_topomask.apps.train.data_checks import check_data, check_single_samples
 from pyg_topomask.apps.train.first_step import try_first_step
 from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.apps.train.module import RunModule, modules_with_random_features
@@ -122,6 +123,7 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None) -> Row:
     with main_first():
         loaders = create_loaders()
     check_metric_best()
+    check_data(loaders)
     trainer = _trainer(device)
     module = RunModule()
     if cfg.topomask.shard == 'graph':
@@ -132,6 +134,7 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None) -> Row:
         module.model = convert_norms(module.model, graph)
     _warn_if_nothing_is_redrawn(module)
     try_first_step(module.model, loaders, trainer.strategy.root_device)  # a failure here does not change an earlier run
+    check_single_samples(module.model, loaders[0])
     with run.open(checkpoint):
         if rank() == 0:
             for split in SPLITS:

@@ -15,6 +15,7 @@ from torch_geometric.loader import DataLoader
 
 from pyg_topomask.apps.runs.devices import num_processes, rank
 from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.utils.checks import check_whole
 
 #: Values of :obj:`train.sampler` and :obj:`val.sampler`. Other samplers of GraphGym lack an option or raise an error.
 SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
@@ -91,6 +92,20 @@ def _reproducible(loader: Any) -> Any:
     )
 
 
+def _choose_split(loader: Any) -> bool:
+    r"""Replaces masks of several splits, :obj:`[N, splits]`, by those of :obj:`dataset.split_index`, as GraphGPS does. Returns
+    whether there are any.
+    """
+    data = (loader.data if loader.dataset is loader else getattr(loader.dataset, '_data', None)) or {}
+    found = False
+    for name in ('train_mask', 'val_mask', 'test_mask'):
+        mask = data.get(name)
+        if isinstance(mask, torch.Tensor) and mask.dim() == 2:
+            check_whole(0, mask.size(1) - 1, **{'dataset.split_index': cfg.dataset.split_index})
+            data[name], loader.dataset._data_list, found = mask[:, cfg.dataset.split_index], None, True
+    return found
+
+
 def create_loaders() -> list[Any]:
     r"""Creates GraphGym's loaders for training, validation and testing, with an :class:`EpochSampler` if the order
     is random, and with :class:`SharedBatches`. Loaders that sample subgraphs do not change.
@@ -116,6 +131,12 @@ def create_loaders() -> list[Any]:
                 f'{cfg.dataset.format!r}, {cfg.dataset.name!r} without a split of its graphs',
                 'data sets with train_graph_index, val_graph_index and test_graph_index, such as those of PyG-TUDataset',
             ) from error
+    chosen = [_choose_split(loader) for loader in loaders]
+    if cfg.dataset.split_index and not any(chosen):
+        warn(f'dataset.split_index: got {cfg.dataset.split_index}, and the data set has no masks of several splits')
+    labels = (getattr(loaders[0].dataset, '_data', None) or {}).get('y')
+    if cfg.dataset.task_type == 'classification' and isinstance(labels, torch.Tensor) and bool(labels.isnan().any()):
+        cfg.share.dim_out = labels[~labels.isnan()].unique().numel()  # GraphGym takes every NaN for a class
     if len(loaders) < 2:
         given = f'{cfg.dataset.name!r} without a validation split, by which to choose the best epoch'
         raise ArgumentError('dataset.name', given, 'data sets that have one')

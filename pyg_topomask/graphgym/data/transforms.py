@@ -35,6 +35,7 @@ from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.digests import steps_of
+from pyg_topomask.utils.files import first_line
 from pyg_topomask.utils.seeds import seed_torch
 
 #: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
@@ -215,7 +216,8 @@ def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> No
     with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
         warnings.simplefilter('ignore')  # they warn when the model is created
         modules = [] if (attention := build_configured_attention()) is None else attention.modules()
-        graph = Graph.from_data(Compose(others)(dataset.get(dataset.indices()[0])))
+        first = dataset.indices()[0]
+        graph = Graph.from_data(_applied(Compose(others), dataset.get(first), first))
         for module in modules:
             if isinstance(module, Mask) and not isinstance(module, WALKING_OR_COMPOSED):
                 module(graph)
@@ -227,7 +229,7 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
     check_whole(0, **{'topomask.num_workers': workers})
     # Random numbers depend on the graph, not on the process.
     seeds = ((cfg.seed + number * 0x9E3779B1) % 2**32 for number in range(count))
-    jobs = zip(map(dataset.get, dataset.indices()), seeds, strict=True)
+    jobs = zip(map(dataset.get, dataset.indices()), seeds, dataset.indices(), strict=True)
     # Few enough that the progress bar moves. Large graphs are alone.
     size = max(1, _CHUNK * count // max(dataset._data.num_nodes or 0, 1))
     chunks = iter(lambda: list(islice(jobs, size)), [])
@@ -235,14 +237,14 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
         transformed = (_transformed(transform, chunk) for chunk in chunks)
     else:
         # Copies, because a slice of the dataset would be sent with the whole memory.
-        copies = ([(data.clone(), seed) for data, seed in chunk] for chunk in chunks)
+        copies = ([(data.clone(), *rest) for data, *rest in chunk] for chunk in chunks)
         transformed = Parallel(workers, return_as='generator')(delayed(_transformed)(transform, chunk) for chunk in copies)
     graphs = chain.from_iterable(transformed)
     return tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
 
 
-def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int]]) -> list[Data]:
-    graphs, seeds = map(list, zip(*jobs, strict=True))
+def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int, int]]) -> list[Data]:
+    graphs, seeds, numbers = map(list, zip(*jobs, strict=True))
     runs = groupby(steps_of(transform), lambda step: isinstance(step, GraphTransform))
     for place, (at_once, steps) in enumerate(runs):
         run = Compose(list(steps))
@@ -250,13 +252,28 @@ def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int]]) -> list
             for step in run.transforms:
                 graphs = step.forward_many(graphs)
         else:
-            graphs = [_seeded(run, data, (seed + place // 2) % 2**32) for data, seed in zip(graphs, seeds, strict=True)]
+            jobs = list(zip(graphs, seeds, numbers, strict=True))
+            graphs = [_seeded(run, data, (seed + place // 2) % 2**32, number) for data, seed, number in jobs]
     return graphs
 
 
-def _seeded(transform: BaseTransform, data: Data, seed: int) -> Data:
+def _seeded(transform: Compose, data: Data, seed: int, number: int) -> Data:
     r"""Transforms a graph by transforms that may draw from global generators."""
     random.seed(seed)
     np.random.seed(seed)  # noqa: NPY002
     seed_torch(seed)
-    return transform(data)
+    return _applied(transform, data, number)
+
+
+def _applied(transform: Compose, data: Data, number: int) -> Data:
+    r"""Transforms the graph of a number, which errors of other packages do not name."""
+    num_nodes = data.num_nodes
+    try:
+        return transform(data)
+    except (torch.OutOfMemoryError, ArgumentError):
+        raise
+    except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
+        names = ', '.join(type(step).__name__ for step in transform.transforms)
+        given = f'{names} for graph {number}, of {num_nodes} nodes: {type(error).__name__}: {first_line(error)}'
+        remedy = 'AddLaplacianEigenvectorPE needs more than k nodes' if 'AddLaplacianEigenvectorPE' in names else ''
+        raise ArgumentError('topomask.transforms', given, 'transforms that fit every graph', remedy) from error

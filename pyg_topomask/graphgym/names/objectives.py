@@ -35,6 +35,8 @@ def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Any, Any]:
     r"""Returns the labels and the predicted labels as arrays."""
     label, scores = torch.cat(true), torch.cat(pred)
     label, scores = (t.squeeze(1) if t.dim() > 1 and t.size(1) == 1 else t for t in (label, scores))
+    if label.dim() == 1 and label.size(0) == scores.size(0):
+        label, scores = label[~label.isnan()], scores[~label.isnan()]
     if label.dim() > 1 or label.size(0) != scores.size(0):
         raise ArgumentError(
             'custom_metrics',
@@ -62,8 +64,8 @@ def mean_iou(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
 
 
 def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
-    r"""The average precision, averaged over the tasks with both labels, for :obj:`custom_metrics: [average_precision]`.
-    Scores and the labels 0 and 1 are :obj:`[n]` or :obj:`[n, tasks]`.
+    r"""The average precision over the labels that are not NaN, averaged over the tasks with both labels as in the evaluators of
+    OGB, for :obj:`custom_metrics: [average_precision]`. Scores and the labels 0 and 1 are :obj:`[n]` or :obj:`[n, tasks]`.
     """
     from sklearn.metrics import average_precision_score
 
@@ -75,8 +77,9 @@ def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) ->
             f'average_precision for labels of shape {list(labels.shape)} and scores of shape {list(scores.shape)}',
             'equal shapes, of tasks with the labels 0 and 1',
         )
-    both = (labels.amin(0) == 0) & (labels.amax(0) == 1)
-    values = [average_precision_score(labels[:, task].numpy(), scores[:, task].numpy()) for task in both.nonzero().flatten()]
+    both = ((labels == 0).any(0) & (labels == 1).any(0)).nonzero().flatten()
+    known = ~labels.isnan()
+    values = [average_precision_score(*(t[known[:, task], task].numpy() for t in (labels, scores))) for task in both]
     return float(sum(values) / len(values)) if values else float('nan')
 
 

@@ -9,7 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import MLP, BatchNorm, Linear, global_add_pool, global_max_pool, global_mean_pool
+from torch_geometric.nn import MLP, BatchNorm, global_add_pool, global_max_pool, global_mean_pool
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
@@ -18,6 +18,7 @@ from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared
+from pyg_topomask.nn.linear import linear
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.utils.options import options_of
@@ -119,7 +120,7 @@ class GKAT(torch.nn.Module):
         self.dynamic = dynamic
         # A batch of one node has no variance to normalize by.
         self.norm = BatchNorm(in_channels, allow_single_element=True) if norm else torch.nn.Identity()
-        self.lin_in = None if lin_channels is None else Linear(in_channels, lin_channels)
+        self.lin_in = None if lin_channels is None else linear(in_channels, lin_channels)
         channels = in_channels if lin_channels is None else lin_channels
         self.layers = torch.nn.ModuleList()
         for layer, num_heads in enumerate(heads):

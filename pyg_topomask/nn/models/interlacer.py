@@ -5,13 +5,13 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch.nn import LayerNorm, Linear, Module, ModuleList, ReLU, Sequential
-from torch_geometric.nn import Linear as LazyLinear
 from torch_geometric.nn.inits import reset
 from torch_geometric.utils import scatter
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.inputs import check_dtype, check_input_channels, compiled_if_prepared
+from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.named_attention import GRFAttention
 from pyg_topomask.ops.knn import knn_graph
@@ -92,7 +92,7 @@ class Interlacer(Module):
         self.max_step = max_step
         self.step_scale = step_scale
 
-        self.lin_in = LazyLinear(-1 if in_channels == -1 else in_channels + out_channels, channels)
+        self.lin_in = linear(-1 if in_channels == -1 else in_channels + out_channels, channels)
         self.blocks = ModuleList()
         for _ in range(num_layers):
             layer: Module | None = None
@@ -123,7 +123,8 @@ class Interlacer(Module):
     @property
     def _num_features(self) -> int | None:
         r"""Size of the features of each particle, or :obj:`None` before the first call of a lazy model."""
-        return None if self.lin_in.in_channels == -1 else self.lin_in.in_channels - self.out_channels
+        channels, _ = input_of(self.lin_in)
+        return None if channels == -1 else channels - self.out_channels
 
     def _stand_still(self) -> None:
         torch.nn.init.zeros_(self.lin_out.weight)
@@ -139,7 +140,7 @@ class Interlacer(Module):
         """
         check_shape(('N', self.out_channels), pos=pos)
         check_shape((pos.size(0), self._num_features or 'in_channels'), x=x)
-        check_dtype(self.lin_in.weight.dtype, x=x, pos=pos)
+        check_dtype(input_of(self.lin_in)[1], x=x, pos=pos)
         graph = compiled_if_prepared(self._graph)(unwrapped(pos), batch)
         h = self.lin_in(torch.cat([x, pos], dim=-1))
         for block in self.blocks:
@@ -171,7 +172,7 @@ class Interlacer(Module):
         """
         check_whole(1, steps=steps)
         constant = [] if x is None else [x]
-        check_dtype(self.lin_in.weight.dtype, pos=pos, history=history, **({} if x is None else {'x': x}))
+        check_dtype(input_of(self.lin_in)[1], pos=pos, history=history, **({} if x is None else {'x': x}))
         num_features = self._num_features or history[0].numel() + sum(value.size(-1) for value in constant)
         remaining = num_features - sum(value.size(-1) for value in constant)
         if history.dim() != 3 or history.shape[::2] != pos.shape or history.size(1) * self.out_channels != remaining:

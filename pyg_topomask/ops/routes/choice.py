@@ -55,7 +55,7 @@ def choose_route(mask: MaskOperator, num_features: int, num_channels: int, route
     if route != 'auto':
         return route
     sums = 'low_rank' if is_low_rank else 'features'
-    if isinstance(segments.num_nodes, torch.SymInt):  # an exported program, for graphs of any size
+    if _of_any_size(mask):
         return 'edges' if isinstance(mask.formed(), Sparse) else sums
     if sums == 'low_rank' and not segments.several:
         return sums
@@ -92,6 +92,12 @@ def _check(mask: MaskOperator, route: str, is_low_rank: bool, tracing: bool) -> 
     segments = mask.segments
     if route == 'blocks' and not tracing and segments.num_nodes * mask.heads * segments.largest > _MOST_IN_BLOCKS:
         raise ArgumentError('route', f'"blocks" for {mask!r}', f'up to {_MOST_IN_BLOCKS:,} numbers in the blocks of all heads')
+
+
+def _of_any_size(mask: MaskOperator) -> bool:
+    r"""Returns whether a mask is that of an exported program, for any number of nodes or of entries."""
+    entries = None if isinstance(mask.segments.num_nodes, torch.SymInt) else mask.entries
+    return any(isinstance(size, torch.SymInt) for size in (mask.segments.num_nodes, getattr(entries, 'max_nnz', None)))
 
 
 def _cost_of_features(mask: MaskOperator, products: int, compiled: bool) -> float:

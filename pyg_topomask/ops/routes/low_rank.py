@@ -39,8 +39,10 @@ def _attend(q: Tensor, k: Tensor, v: Tensor, left: Tensor, right: Tensor) -> tup
 
 def scale_of_shared(left: Tensor, right: Tensor) -> Tensor | None:
     r"""Returns the value of a constant mask, :obj:`[H, 1]`: all nodes share their factors, as the ones of unmasked attention.
-    :obj:`None` for other masks.
+    :obj:`None` for other masks, and for any number of nodes in an exported program.
     """
+    if isinstance(left.size(0), torch.SymInt):
+        return None
     if all(factor.size(0) > 1 and factor.stride(0) == 0 for factor in (left, right)):
         return (left[0] * right[0]).sum(-1, keepdim=True)
     return None
@@ -91,6 +93,8 @@ class ReadSums(torch.autograd.Function):
 
 def _sum_of_products(x: Tensor, y: Tensor) -> Tensor:
     r"""Returns :math:`\sum_n \mathbf{x}_n \mathbf{y}_n^{\top}`, :obj:`[H, m, d]`, block by block."""
+    if isinstance(x.size(0), torch.SymInt):  # an exported program has no loop over so many blocks
+        return torch.einsum('nhm,nhd->hmd', x, y)
     blocks = zip(x.split(BLOCK), y.split(BLOCK), strict=True)
     return torch.stack([torch.einsum('nhm,nhd->hmd', *block) for block in blocks]).sum(0)
 

@@ -10,6 +10,7 @@ import torch
 from graphs import small_graph
 from oracles import weight_matrix
 from scipy.linalg import expm
+from scipy.stats import norm
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import grid
@@ -124,6 +125,53 @@ def test_batches_of_the_same_nodes(options: dict[str, Any]) -> None:
     torch.testing.assert_close(kernel(x, diag=True), dense.diagonal(dim1=1, dim2=2))
 
 
+@pytest.mark.parametrize('heads', [1, 3])
+def test_batches_of_different_nodes(heads: int) -> None:
+    """As RBFKernel of GPyTorch 1.15.2: [b, q, q] for inputs [b, q, 1]."""
+    mask = PowerSeriesMask(heads, parameterization='f').double()
+    kernel, dense = MaskKernel(mask, small_graph()), mask(small_graph()).to_dense().detach().numpy()
+    left, right = np.array([[0, 2], [5, 1], [3, 3]]), np.array([[0, 1, 2], [3, 4, 5], [2, 2, 1]])
+    expected = np.stack([dense[head % heads][np.ix_(left[head], right[head])] for head in range(3)])
+    x1, x2 = (torch.from_numpy(nodes).unsqueeze(-1) for nodes in (left, right))
+    np.testing.assert_allclose(kernel(x1, x2).to_dense().detach(), expected)
+    same = kernel(x1).to_dense()
+    np.testing.assert_allclose(kernel(x1, diag=True).detach(), same.diagonal(dim1=1, dim2=2).detach())
+    assert all(gradient.any() for gradient in torch.autograd.grad(same.square().sum(), list(mask.parameters())))
+    if heads == 1:  # one of the arguments may have fewer batch dimensions
+        np.testing.assert_allclose(
+            kernel(x1, x2[0]).to_dense().detach(), np.stack([dense[0][np.ix_(nodes, right[0])] for nodes in left])
+        )
+
+
+def test_posteriors_of_a_batch_of_candidates() -> None:
+    """BoTorch 0.18.1's acquisition functions evaluate every candidate alone, [36, 1, 1]. Expected improvement picks what the
+    dense kernel picks."""
+    edge_index, _ = grid(6, 6)
+    data = Data(edge_index=edge_index, num_nodes=36)
+    adjacency = weight_matrix(data, None)
+    kernel = SCALE * expm(-LAM * (np.diag(adjacency.sum(0)) - adjacency))
+    likelihood = gpytorch.likelihoods.GaussianLikelihood().double()
+    likelihood.noise = NOISE
+    mask = MaskKernel(HeatKernelMask(lam=LAM).double(), data)
+    model = Process(mask, torch.from_numpy(TRAIN).unsqueeze(-1), torch.from_numpy(Y), likelihood).double()
+    model.kernel.outputscale = SCALE
+    model.eval()
+    with torch.no_grad():
+        posterior = model(torch.arange(36).view(36, 1, 1))
+    solved = np.linalg.solve(kernel[np.ix_(TRAIN, TRAIN)] + NOISE * np.eye(4), kernel[TRAIN])
+    mean, variance = solved.T @ Y, kernel.diagonal() - (kernel[TRAIN] * solved).sum(0)
+    np.testing.assert_allclose(posterior.mean.squeeze(-1), mean, atol=1e-6)
+    np.testing.assert_allclose(posterior.variance.squeeze(-1), variance, atol=1e-6)
+
+    def improvement(mean: np.ndarray, variance: np.ndarray) -> np.ndarray:
+        deviation = np.sqrt(variance)
+        better = (mean - Y.max()) / deviation
+        return deviation * (better * norm.cdf(better) + norm.pdf(better))
+
+    picked = improvement(posterior.mean.squeeze(-1).numpy(), posterior.variance.squeeze(-1).numpy())
+    assert picked.argmax() == improvement(mean, variance).argmax()
+
+
 @pytest.mark.parametrize(
     ('mask', 'x', 'error'),
     [
@@ -133,8 +181,8 @@ def test_batches_of_the_same_nodes(options: dict[str, Any]) -> None:
         (HeatKernelMask(), torch.zeros(3, 2), r'x: got shape \(3, 2\); accepted: \[n, 1\]'),
         (
             HeatKernelMask(),
-            torch.tensor([[[0], [1]], [[0], [2]]]),
-            r'x: got shape \(2, 2, 1\); accepted: \[n, 1\]',
+            torch.tensor([[[0], [1]], [[0], [6]]]),
+            'x: got numbers from 0 to 6; accepted: nodes, whole numbers',
         ),
         (GRFMask(asymmetric='pairs', independent_ensembles=True), torch.tensor([0]), 'mask: got an asymmetric matrix'),
         (AdjacencyMask(), torch.tensor([0]), 'mask: got a matrix with an eigenvalue of at most'),

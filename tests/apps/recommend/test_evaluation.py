@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from itertools import permutations
 from typing import Any
 
 import numpy as np
@@ -218,3 +219,38 @@ def test_what_does_not_exist_is_refused() -> None:
 def test_inner_products_that_overflow_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^users, items: got numbers up to 1e\+30; accepted: embeddings with finite'):
         rank_items(torch.tensor([[1e30]]), torch.tensor([[1e30], [-1e30], [1.0]]), torch.tensor([0]), NONE, k=2)
+
+
+@pytest.mark.parametrize('chunk_size', [1, 1000])
+def test_metrics_over_all_orders_of_equal_scores(chunk_size: int) -> None:
+    """The mean and the minimum over all orders in which equal scores may stand. With the scores of one data set in four
+    values, RecTools, ranx, LensKit and torchmetrics give four Recall@20."""
+    generator = torch.Generator().manual_seed(0)
+    scores = torch.randint(3, (6, 5), generator=generator).double()
+    seen = torch.rand(6, 5, generator=generator) < 0.2
+    targets = torch.rand(6, 5, generator=generator) < 0.4
+    group = torch.tensor([0, 1, 0, 1, 0])
+    given = (scores, torch.eye(5).double(), targets.nonzero().t(), seen.nonzero().t(), [2, 3], (group, ('a', 'b')), chunk_size)
+    results = {ties: evaluate(*given, ties=ties) for ties in ('lower', 'mean', 'worst')}
+    orders = torch.tensor(list(permutations(range(5))))
+    for k in (2, 3):
+        for name, chosen in (('', targets), ('a ', targets & (group == 0)), ('b ', targets & (group == 1))):
+            means, least, users = np.zeros(2), np.zeros(2), chosen.any(1).nonzero().flatten().tolist()
+            for user in users:
+                one = slice(user, user + 1)
+                values = [
+                    dense_metrics(scores[one, order].numpy(), chosen[one, order].numpy(), seen[one, order].numpy(), k)
+                    for order in orders
+                ]
+                means += np.mean(values, 0)
+                least += np.min(values, 0)
+            for ties, expected in (('mean', means), ('worst', least)):
+                found = [results[ties][f'{name}{metric}@{k}'] for metric in ('recall', 'ndcg')]
+                assert found == pytest.approx(expected / len(users), rel=1e-6)
+            for metric in ('recall', 'ndcg'):
+                assert results['worst'][f'{name}{metric}@{k}'] <= results['lower'][f'{name}{metric}@{k}'] + 1e-6
+
+
+def test_unknown_order_of_equal_scores() -> None:
+    with pytest.raises(ValueError, match=r"^ties: got 'best'; accepted: lower, mean, worst"):
+        evaluate(torch.eye(2), torch.eye(2), torch.tensor([[0], [0]]), NONE.long(), k=1, ties='best')

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 import torch
 from torch import Tensor
 
@@ -33,6 +34,34 @@ def test_pairs_and_archives(tmp_path: Path) -> None:
     assert read_interactions(tmp_path / 'a.txt', 'pairs').tolist() == [[4, 2], [40, 7]]
     np.savez(tmp_path / 'a.npz', row=np.array([1, 0], dtype=np.int32), col=np.array([3, 4]), value=np.ones(2))
     assert read_interactions(tmp_path / 'a.npz').tolist() == [[1, 0], [3, 4]]
+
+
+@pytest.mark.parametrize('form', ['coo', 'csr', 'csc', 'bsr'])
+def test_matrices_of_scipy(tmp_path: Path, form: str) -> None:
+    """benfred/implicit#134: a stored 0 is no interaction. SciPy 1.17.1 stores it, and a matrix product ignores it."""
+    matrix = scipy.sparse.coo_array(([5.0, 0.0, 3.0, -1.0, 4.0], ([0, 0, 2, 1, 1], [1, 3, 0, 2, 0])), (3, 4))
+    scipy.sparse.save_npz(tmp_path / 'a.npz', matrix.asformat(form))
+    assert as_set(read_interactions(tmp_path / 'a.npz')) == {(0, 1), (1, 0), (2, 0)}
+    assert as_set(read_interactions(tmp_path / 'a.npz', min_rating=4)) == {(0, 1), (1, 0)}
+    dataset = load_interactions(tmp_path / 'a.npz', val_ratio=0.0, test_ratio=0.0, min_rating=4)
+    count = (matrix.asformat(form).tocoo().data < 4).sum()  # bsr stores further zeros
+    assert dataset.notes[0] == f'{count} interactions rated 0 or below 4 in train dropped'
+
+
+def test_ratings_of_pairs(tmp_path: Path) -> None:
+    (tmp_path / 'a.txt').write_text('0 1 5 881250949\n0 2 0 881250949\n1 1 0.0\n1 3 -1\n2 3 3.5\n2 4\n3 4 word\n')
+    (tmp_path / 'b.txt').write_text('2,1,0\n0,3,3\n')
+    assert as_set(read_interactions(tmp_path / 'a.txt', 'pairs')) == {(0, 1), (2, 3), (2, 4), (3, 4)}
+    dataset = load_interactions(tmp_path / 'a.txt', test=tmp_path / 'b.txt', layout='pairs', val_ratio=0.0)
+    assert dataset.dropped == {'rated 0 or less in train': 3, 'rated 0 or less in test': 1}
+    assert (dataset.train.size(1), dataset.test.size(1)) == (4, 1)
+    with pytest.raises(ValueError, match=r"a\.txt, line 6: got '2 4'; accepted: a rating as third word, for min_rating 3.5"):
+        read_interactions(tmp_path / 'a.txt', 'pairs', 3.5)
+    (tmp_path / 'a.txt').write_text('0 1 5\n0 2 0\n2 3 3.5\n3 4 3\n')
+    assert as_set(read_interactions(tmp_path / 'a.txt', 'pairs', 3.5)) == {(0, 1), (2, 3)}
+    np.savez(tmp_path / 'a.npz', row=np.arange(2), col=np.arange(2))
+    with pytest.raises(ValueError, match=r'^min_rating: got 4 for .*a\.npz, which holds no ratings; accepted: archives of'):
+        read_interactions(tmp_path / 'a.npz', min_rating=4)
 
 
 @pytest.mark.parametrize('text', ['0 1 5.0\n2\t3 4.5\n', '0,1,5.0\n2, 3, 4.5\n', '0::1::5::9\n2::3::4::9\n', '0:1\n2:3\n'])
@@ -74,6 +103,8 @@ def test_lists_are_not_taken_for_ratings(tmp_path: Path, text: str) -> None:
             'user,item\n0,1\n',
             r'a\.txt, line 1: got .user,item.; accepted: integer ids .*; remove names of col',
         ),
+        ('pairs', '1|17|4.0\n', r"a\.txt, line 1: got '1\|17\|4.0'; .*; the words are separated by '\|': blanks, commas and"),
+        ('lists', '0 1\n1;17;4\n', r"a\.txt, line 2: got '1;17;4'; .*; the words are separated by ';': blanks, commas and"),
         ('columns', '', 'layout: got .columns.; accepted: lists, pairs'),
     ],
 )
@@ -112,13 +143,14 @@ def test_broken_compressed_files(tmp_path: Path, suffix: str, module) -> None:
 @pytest.mark.parametrize(
     ('arrays', 'message'),
     [
-        ({'rows': np.zeros(2)}, r'got the arrays .*; accepted: archives with row and col'),
+        ({'rows': np.zeros(2)}, r'got the arrays .*; accepted: archives of .*, and archives with row and col'),
         ({'row': np.array([0.5, 1.7]), 'col': np.arange(2)}, r'got row of float64 and shape \(2,\), col of int64'),
         ({'row': np.arange(3), 'col': np.arange(2)}, r'got row of int64 and shape \(3,\), col of int64 and shape \(2,\)'),
         ({'row': np.zeros((1, 2), int), 'col': np.zeros((1, 2), int)}, r'got .*; accepted: integers of one shape \[E\]'),
         ({'row': np.array([0]), 'col': np.array([-1])}, r'got an id below 0 or above 9223372036854775807'),
         ({'row': np.array([2**63], np.uint64), 'col': np.array([0])}, r'got an id below 0 or above'),
         ({'row': np.array([None]), 'col': np.array([0])}, r'got a broken archive'),
+        ({'format': np.array('csr'), 'row': np.arange(2), 'col': np.arange(2)}, r'got a broken archive'),
     ],
 )
 def test_broken_archives(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:

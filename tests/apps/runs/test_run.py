@@ -73,7 +73,7 @@ def test_without_locks_a_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
-    row, config = {'epoch': 3, 'val_auc': float('nan')}, '{gt: {layers: 3}, optim: {max_epoch: 5}}'
+    row, config = {'epoch': 3, 'val_auc': 0.5}, '{gt: {layers: 3}, optim: {max_epoch: 5}}'
 
     def run(config: str, *history: Row) -> Run:
         run = Run(tmp_path, config, 'val_auc', length='optim.max_epoch')
@@ -82,7 +82,7 @@ def test_best_model_is_that_of_the_run(tmp_path: Path) -> None:
 
     (tmp_path / 'checkpoints').mkdir()
     save_checkpoint(tmp_path / 'checkpoints' / 'best.pt', {'config': config, 'best': row})
-    assert run(config.replace('5', '9'), {**row, 'val_auc': float('nan')}).load_best()['best']['epoch'] == 3
+    assert run(config.replace('5', '9'), {**row, 'val_auc': 0.5}).load_best()['best']['epoch'] == 3
     with pytest.raises(ValueError, match='got the model of another run'):
         run(config, {**row, 'epoch': 2}).load_best()
     with pytest.raises(ValueError, match='got the model of another run'):
@@ -117,7 +117,19 @@ def test_best() -> None:
     run.maximize = False
     assert run.best is run.history[4]
     run.history = [{'val_auc': float('nan')}, {'val_auc': float('nan')}]
-    assert run.best is run.history[0]
+    assert run.best is None
+
+
+def test_a_metric_that_is_always_nan_is_said(tmp_path: Path) -> None:
+    run = Run(tmp_path, '{lr: 0.1}', 'val_auc')
+    with run.open():
+        run.history.append({'epoch': 0, 'val_auc': float('nan'), 'seconds': 1.0})
+        run.save({'model': torch.ones(1)})
+        run.history.append({'epoch': 1, 'val_auc': float('nan'), 'seconds': 1.0})
+        run.save({'model': torch.zeros(1)})
+        assert run.load_best()['model'] == 0
+        with pytest.warns(UserWarning, match=r'^val_auc: got NaN in every epoch, so the last epoch stands for the best'):
+            assert run.finish({}, 1)['best_epoch'] == 1
 
 
 def test_a_run_is_resumed_after_its_last_epoch(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -113,7 +113,7 @@ def test_a_step_in_which_no_process_has_labels(configure: Callable[..., None], m
     configure(OPTIONS, CORA)
     create_loaders()
     runner = module.RunModule()
-    monkeypatch.setattr(runner, '_step', lambda batch, split: (torch.zeros(()), 0))
+    monkeypatch.setattr(runner, '_step', lambda batch, split: (torch.zeros(()), torch.tensor(0)))
     monkeypatch.setattr(module, 'num_processes', lambda: 2)
     monkeypatch.setattr(module, 'total', lambda value: 2 * value)
     assert runner.training_step(Data()) == 0
@@ -176,7 +176,7 @@ def test_several_labels_of_a_sample_are_refused(
 ) -> None:
     configure(f'{OPTIONS} dataset.task_type {task}', CORA)
     loader = create_loaders()[0]
-    monkeypatch.setattr('pyg_topomask.apps.train.first_step.compute_loss', lambda pred, true: None)
+    monkeypatch.setattr('pyg_topomask.apps.train.first_step.labelled_loss', lambda pred, true: None)
     network = module.RunModule().model.train()
     monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4, 3), torch.ones(4, 3)))
     with pytest.raises(ValueError, match=rf"^dataset.task_type: got '{task}', of one label .* shape \[4, 3\]"):
@@ -204,12 +204,14 @@ def test_a_sampled_part_without_labels_is_tried(configure: Callable[..., None], 
 def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     configure(f'{OPTIONS} dataset.task_type regression', CORA)
     loader = create_loaders()[0]
-    monkeypatch.setattr('pyg_topomask.apps.train.first_step.compute_loss', lambda pred, true: None)
+    monkeypatch.setattr('pyg_topomask.apps.train.first_step.labelled_loss', lambda pred, true: None)
     network = module.RunModule().model
-    labels = {'train': torch.zeros(4), 'val': torch.tensor([0.0, torch.nan])}
+    labels = {'train': torch.zeros(4), 'val': torch.tensor([0.0, torch.inf])}
     monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4), labels[batch.split]))
     try_first_step(network, [loader], torch.device('cpu'))
-    with pytest.raises(ValueError, match=r'^y: got NaN or infinite numbers in the val split; accepted: finite numbers'):
+    with pytest.raises(
+        ValueError, match=r"^y: got infinite numbers in the val split of data set 'Cora'; accepted: finite numbers"
+    ):
         try_first_step(network, [loader, loader], torch.device('cpu'))
     cfg.custom_metrics = ['mae']  # may leave out labels
     try_first_step(network, [loader, loader], torch.device('cpu'))

@@ -329,3 +329,16 @@ def test_graphs_without_a_split_are_refused(configure: Callable[..., None], monk
     monkeypatch.setitem(register.loader_dict, 'mine', lambda *args: Graphs(2))
     with pytest.raises(ValueError, match=r"^dataset.format, dataset.name: got 'mine', 'rings' without a split of its graphs"):
         create_loaders()
+
+
+@pytest.mark.parametrize('transforms', [['AddLaplacianEigenvectorPE'], ['AddGraphRandomFeatures', 'AddLaplacianEigenvectorPE']])
+def test_a_transform_of_pyg_that_does_not_fit_a_graph(configure: Callable[..., None], transforms: list[str]) -> None:
+    """PyG 2.8.1 on a graph of at most k nodes: a RuntimeError about the sizes of tensors."""
+    configure('topomask.transforms []')
+    entries = [{name: {'k': 3, 'is_undirected': True}} if name.startswith('AddLap') else name for name in transforms]
+    message = (
+        r'^topomask.transforms: got AddLaplacianEigenvectorPE for graph 0, of 1 nodes: RuntimeError: .*; accepted: .*; '
+        r'AddLaplacianEigenvectorPE needs more than k nodes$'
+    )
+    with pytest.raises(ValueError, match=message):
+        apply_in_memory(Graphs(5), Compose(build_transforms(entries)))

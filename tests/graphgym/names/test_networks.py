@@ -105,12 +105,12 @@ def test_options_of_the_authors_of_kmip(configure: Callable[..., None]) -> None:
     configure('gt.layer_type GINE+SparseAttention gt.sparse.k 3 gt.sparse.kq_dim 5 gt.sparse.random_attention True')
     attention = build()[0].layers[0].attn
     assert (attention.k, attention.random_fraction) == (3, 0.1)
-    assert attention.lin_q.out_channels == 5 * cfg.gt.n_heads
+    assert attention.lin_q.out_features == 5 * cfg.gt.n_heads
     # What is not said is the hidden size, as theirs, and heads are combined by a linear map.
-    assert attention.lin_v.out_channels == cfg.gt.dim_hidden * cfg.gt.n_heads
-    assert attention.lin_out.out_channels == cfg.gt.dim_hidden
+    assert attention.lin_v.out_features == cfg.gt.dim_hidden * cfg.gt.n_heads
+    assert attention.lin_out.out_features == cfg.gt.dim_hidden
     configure('gt.layer_type GINE+SparseAttention')
-    assert build()[0].layers[0].attn.lin_q.out_channels == cfg.gt.dim_hidden * cfg.gt.n_heads
+    assert build()[0].layers[0].attn.lin_q.out_features == cfg.gt.dim_hidden * cfg.gt.n_heads
 
 
 def test_dropout_is_that_of_coefficients_where_there_are_any(configure: Callable[..., None]) -> None:

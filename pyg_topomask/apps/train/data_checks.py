@@ -1,0 +1,132 @@
+r"""Checks of the labels, masks and batches of a data set, before the first batch."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+from torch_geometric.data import InMemoryDataset
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.graphgym.imports import pl
+from torch_geometric.graphgym.logger import infer_task
+from torch_geometric.loader import DataLoader
+
+from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.train.labelled import own_losses
+from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.graphgym.names.models import MODELS
+
+
+def check_data(loaders: Sequence[Any]) -> None:
+    r"""Raises an error unless all stored masks and labels fit the task. A data set that makes them when it is read is known by
+    its first batch only.
+    """
+    for split, loader in zip(SPLITS, loaders, strict=False):
+        if isinstance(loader.dataset, InMemoryDataset) and loader.dataset.transform is None:
+            _check_features(loader.dataset._data)
+            labels = _stored_labels(loader.dataset, split)
+            if labels is not None:
+                check_labels(labels, split)
+                _check_tasks(labels, split)
+
+
+def _check_features(data: Any) -> None:
+    r"""Raises an error if a model of this package or of GraphGym would turn stored features into NaN."""
+    for name in ('x', 'edge_attr', 'edge_weight') if cfg.model.type in (*MODELS, 'TopoGPSModel', 'gnn') else ():
+        values = data.get(name)
+        if isinstance(values, Tensor) and not bool(values.isfinite().all()):
+            row = int((~values.isfinite()).nonzero()[0, 0])
+            given = f'NaN or infinite numbers in data set {cfg.dataset.name!r}, first in row {row} of {list(values.shape)}'
+            raise ArgumentError(name, given, 'finite numbers')
+
+
+def _stored_labels(dataset: InMemoryDataset, split: str) -> Tensor | None:
+    r"""Returns the labels of a split, or :obj:`None` where they are not stored in :obj:`y`."""
+    labels, name = dataset._data.get('y'), f'{split}_mask'
+    if not isinstance(labels, Tensor) or cfg.dataset.task not in ('graph', 'node'):
+        return None
+    if 'y' in (dataset.slices or {}) and len(dataset.indices()) < dataset.slices['y'].numel() - 1:
+        starts = dataset.slices['y'].tolist()
+        labels = torch.cat([labels[starts[index] : starts[index + 1]] for index in dataset.indices()])
+    if cfg.gnn.head != 'node' or len(dataset) > 1:
+        return labels
+    mask = dataset._data.get(name)
+    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != labels.shape[:1]:
+        found = 'none' if mask is None else f'shape {list(mask.shape)} of {mask.dtype}'
+        raise ArgumentError(name, f'{found} in data set {cfg.dataset.name!r}', f'torch.bool of shape [{labels.size(0)}]')
+    return labels[mask]
+
+
+def check_labels(labels: Tensor, split: str) -> None:
+    r"""Raises an error unless the loss and the metrics of the task can use the labels of a split."""
+    task, several = infer_task(), labels.dim() > 1 and labels.size(1) > 1
+    where = f'in the {split} split of data set {cfg.dataset.name!r}'
+    known = labels[~labels.isnan()]
+    if labels.numel() > 0 and known.numel() == 0:
+        raise ArgumentError('y', f'NaN for every label {where}', 'at least one label')
+    if task == 'regression' and not cfg.custom_metrics and bool(known.isinf().any()):
+        raise ArgumentError('y', f'infinite numbers {where}', 'finite numbers for regression, and NaN for no label')
+    if task in ('classification_multi', 'classification_binary') and several and not cfg.custom_metrics:
+        given = f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(labels.shape)}'
+        accepted = 'one label for each sample, and for several labels custom_metrics'
+        raise ArgumentError('dataset.task_type', given, accepted)
+    found = known.unique()
+    if task == 'classification_binary' and not bool(((found == 0) | (found == 1)).all()):
+        given = f'{cfg.dataset.task_type!r}, of two classes, for the labels {_some(found)} {where}'
+        accepted = 'the labels 0 and 1, and for more of them classification_multi'
+        raise ArgumentError('dataset.task_type', given, accepted)
+    if own_losses() or (several and task == 'classification_multi'):
+        return
+    if task == 'classification_multi' and not bool(torch.isin(found, torch.arange(cfg.share.dim_out).to(found)).all()):
+        accepted = f'the classes 0 to {cfg.share.dim_out - 1}'
+        remedy = 'y = torch.unique(y, return_inverse=True)[1] numbers them'
+        raise ArgumentError('y', f'the labels {_some(found)} {where}', accepted, remedy)
+    if task == 'classification_multilabel' and bool(((found < 0) | (found > 1)).any()):
+        raise ArgumentError('y', f'the labels {_some(found)} {where}', 'numbers from 0 to 1, and NaN for no label')
+
+
+def _some(values: Tensor) -> str:
+    r"""Returns numbers as text, and no more than ten."""
+    texts = [f'{value:g}' for value in values[:10].tolist()]
+    return ', '.join(texts) + (', ...' if values.numel() > 10 else '')
+
+
+def _check_tasks(labels: Tensor, split: str) -> None:
+    r"""Says how many tasks :obj:`average_precision` leaves out, as the evaluators of OGB do."""
+    if 'average_precision' not in cfg.custom_metrics:
+        return
+    tasks = labels.view(labels.size(0), -1)
+    out = ~((tasks == 0).any(0) & (tasks == 1).any(0))
+    if bool(out.any()):
+        given = f'{int(out.sum())} of {out.numel()} tasks without a positive or without a negative label in the {split} split'
+        if bool(out.all()) and split == 'val' and cfg.metric_best == 'average_precision':
+            raise ArgumentError('y', given, 'at least one task with both, for metric_best average_precision')
+        warn(f'y: got {given}, which average_precision leaves out')
+
+
+def check_single_samples(network: torch.nn.Module, loader: Any) -> None:
+    r"""Raises an error if a training batch of the run has too few nodes or graphs for batch normalization, which needs two."""
+    norms = [module for module in network.modules() if isinstance(module, torch.nn.modules.batchnorm._BatchNorm)]
+    if not norms or type(loader) is not DataLoader or min(map(len, loader.batch_sampler)) > 1:
+        return
+    order, alone = loader.batch_sampler.sampler, set()
+    for epoch in range(cfg.optim.max_epoch):
+        order.set_epoch(epoch)
+        alone |= {batch[0] for batch in loader.batch_sampler if len(batch) == 1}
+    order.set_epoch(0)
+    index = min(alone, key=lambda index: loader.dataset[index].num_nodes)
+    batch = loader.collate_fn([loader.dataset[index]])
+    nodes, batch.split = batch.num_nodes, 'train'
+    try:
+        with pl.utilities.seed.isolate_rng(), torch.no_grad():
+            copy.deepcopy(network).train()(batch.to(next(network.parameters()).device))
+    except ValueError as error:
+        if not str(error).startswith('Expected more than 1 value per channel'):
+            raise
+        given = f'{cfg.train.batch_size} for {len(loader.dataset)} training graphs of data set {cfg.dataset.name!r}'
+        given += f', of which graph {index} with {nodes} node(s) is a batch alone; batch normalization needs two rows'
+        remedy = 'gt.batch_norm False gt.layer_norm True normalizes each node alone'
+        raise ArgumentError('train.batch_size', given, 'sizes after which the last batch has two graphs', remedy) from error
