@@ -42,6 +42,7 @@ def advise(
     nodes: str | Path | None = None,
     label: str | None = None,
     directed: bool = False,
+    regression: bool = False,
     seeds: int = 3,
     minutes: float = 20.0,
     out: str | Path | None = None,
@@ -66,6 +67,8 @@ def advise(
         nodes (str or Path, optional): The table of nodes of a table of edges. (default: :obj:`None`)
         label (str, optional): The name of the labels in the file. (default: :obj:`None`)
         directed (bool, optional): Whether edges of a table lead one way. (default: :obj:`False`)
+        regression (bool, optional): Whether labels that are whole numbers are numbers to predict, instead of classes.
+            (default: :obj:`False`)
         seeds (int, optional): The number of seeds. (default: :obj:`3`)
         minutes (float, optional): The time for all trainings. (default: :obj:`20.0`)
         out (str or Path, optional): The folder of results, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
@@ -81,10 +84,10 @@ def advise(
     check_above_zero(minutes=minutes)
     if data is not None and cfg_file is not None:
         raise ArgumentError('data', f'{data} beside cfg {cfg_file}', 'one of the two', 'a YAML names its data itself')
-    for name, given in (('nodes', nodes), ('label', label), ('directed', directed or None)):
+    for name, given in (('nodes', nodes), ('label', label), ('directed', directed or None), ('regression', regression or None)):
         if given is not None and data is None:
             raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
-    folder, cfg_file, options = _prepare(cfg_file, options, data, nodes, label, directed, out)
+    folder, cfg_file, options = _prepare(cfg_file, options, data, nodes, label, directed, regression, out)
     load_config(cfg_file, options)
     if cfg.model.type != 'TopoGPSModel':
         raise ArgumentError('model.type', repr(cfg.model.type), 'TopoGPSModel and GPSModel, whose attention a word selects')
@@ -136,13 +139,14 @@ def _prepare(
     nodes: str | Path | None,
     label: str | None,
     directed: bool,
+    regression: bool,
     out: str | Path | None,
 ) -> tuple[Path, str | Path, list[str]]:
     r"""Returns the folder of results, the configuration and the options."""
     if data is not None:
         folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
         check_writable(folder)
-        config = own_config(data, nodes, label, directed, folder / 'data')
+        config = own_config(data, nodes, label, directed, regression, folder / 'data')
         path = folder / 'base.yaml'
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, yaml.safe_dump(config, sort_keys=False).encode())
