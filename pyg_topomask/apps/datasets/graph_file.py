@@ -34,10 +34,11 @@ class GraphFile(FileDataset):
       :obj:`nodes` has the column :obj:`id`, or else its first, and labels and features. Ids may be text. A node without a
       label is in no split.
 
-    Whole numbers and text are classes, other numbers are values to predict, and with :obj:`regression` all numbers. Several values of a graph that are 0 or 1 are
-    several labels. Features of tables and GraphML are shifted and scaled to mean 0 and variance 1. Nodes without features have
-    two: 1 and the logarithm of their degree. If a graph has :obj:`train_mask`, :obj:`val_mask` and :obj:`test_mask`, they are
-    its split. Otherwise, 60 % of each class are for training, 20 % for validation and 20 % for testing, in a fixed order.
+    Whole numbers and text are classes, other numbers are values to predict, and with :obj:`regression` all numbers. Several
+    values of a graph that are 0 or 1 are several labels. Features of tables and GraphML are shifted and scaled to mean 0 and
+    variance 1. Nodes without features have two: 1 and the logarithm of their degree. If a graph has :obj:`train_mask`,
+    :obj:`val_mask` and :obj:`test_mask`, they are its split. Otherwise, 60 % of each class are for training, 20 % for
+    validation and 20 % for testing, in a fixed order.
 
     Args:
         root (str): The folder in which the graphs are stored for the next time.

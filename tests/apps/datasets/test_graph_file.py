@@ -114,11 +114,9 @@ def test_other_files_of_torch() -> None:
 def test_whole_numbers_are_classes_or_with_regression_numbers() -> None:
     Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(29)))
     Path('nodes.csv').write_text('id,label\n' + ''.join(f'{i},{7 * i}\n' for i in range(30)))
-    with pytest.warns(
-        UserWarning, match='the labels are 30 whole numbers, and so classes; to predict numbers, use --regression'
-    ):
-        with pytest.raises(ValueError, match='which leave no'):  # each class has one label
-            read('edges.csv', nodes='nodes.csv')
+    warned = pytest.warns(UserWarning, match='30 whole numbers, and so classes; to predict numbers, use --regression')
+    with warned, pytest.raises(ValueError, match='which leave no'):  # each class has one label
+        read('edges.csv', nodes='nodes.csv')
     assert read('edges.csv', nodes='nodes.csv', regression=True)[0].y.tolist() == [[7.0 * i] for i in range(30)]
     Path('nodes.csv').write_text('id,label\n' + ''.join(f'{i},{"ab"[i % 2]}\n' for i in range(30)))
     with pytest.raises(ValueError, match=r'regression: got labels a \.\.\. in edges.csv'):
