@@ -663,6 +663,50 @@ ERRORS = [
         'off by one',
         'distributed',
     ),
+    # Applications
+    Error(
+        'apps/advise/candidates.py',
+        'profile.forest and not profile.directed',
+        'profile.forest',
+        'check or warning',
+        'apps/advise/test_advise.py',
+    ),
+    Error(
+        'apps/advise/candidates.py',
+        "walks = 'AsymmetricGRF' if profile.directed",
+        "walks = 'AsymmetricGRF' if not profile.directed",
+        'direction or order',
+        'apps/advise/test_advise.py',
+    ),
+    Error(
+        'apps/advise/trials.py',
+        'sorted(models, key=reached, reverse=True)',
+        'sorted(models, key=reached)',
+        'direction or order',
+        'apps/advise/test_advise.py',
+    ),
+    Error('apps/advise/trials.py', '(self.wanted - 1) *', 'self.wanted *', 'off by one', 'apps/advise/test_advise.py'),
+    Error(
+        'apps/advise/trials.py',
+        "return result if result['epochs'] >= epochs else None",
+        'return result',
+        'what is kept or stored',
+        'apps/advise/test_advise.py',
+    ),
+    Error(
+        'apps/datasets/graph_file.py',
+        'labels[~missing] = torch.from_numpy(index.reshape(-1))',
+        'labels[~missing] = torch.from_numpy(index.reshape(-1)).flip(0)',
+        'direction or order',
+        'apps/datasets/test_graph_file.py',
+    ),
+    Error(
+        'apps/datasets/graph_files.py',
+        'merge, keys = coalesce if directed else to_undirected',
+        'merge, keys = to_undirected if directed else coalesce',
+        'direction or order',
+        'apps/datasets/test_graph_file.py',
+    ),
 ]
 
 

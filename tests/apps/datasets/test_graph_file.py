@@ -123,13 +123,15 @@ def test_whole_numbers_are_classes_or_with_regression_numbers() -> None:
         read('edges.csv', nodes='nodes.csv', regression=True)
 
 
+GRAPHML = '<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"/></graph></graphml>'
 BROKEN = {
     'suffix': ('graph.txt', 'x', 'files that end in .pt'),
     'columns': ('edges.csv', 'source,target\na,b\nc\n', r'1 columns in line 3'),
     'header': ('edges.csv', '0,1\n1,2\n', "'0,1' in line 1"),
     'number': ('edges.csv', 'source,target,weight\na,b,1\na,c,far\n', r"'far' in edges.csv, line 3, column weight"),
-    'no label': ('edges.csv', 'source,target\na,b\n', 'give the table with --nodes'),
-    'graphml': ('graph.graphml', '<graphml>\n <node>\n</graphml>', 'line 3, column 3'),
+    'no label': ('edges.csv', 'source,target\na,b\n', 'give a table of nodes with --nodes'),
+    'graphml': ('graph.graphml', '<graphml>\n <node>\n</graphml>', r'line 3, column 3: mismatched tag; accepted'),
+    'graphml without labels': ('graph.graphml', GRAPHML, 'accepted: nodes with labels; write an attribute of each node'),
     'torch': ('graph.pt', 'text', 'which is no file of torch'),
 }
 
