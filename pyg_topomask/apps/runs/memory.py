@@ -23,7 +23,7 @@ def returning_memory() -> Iterator[None]:
     the next.
     """
     library = ctypes.CDLL(None) if os.name == 'posix' else None
-    if not hasattr(library, 'mallopt') or 'GLIBC_TUNABLES' in os.environ:
+    if library is None or not hasattr(library, 'mallopt') or 'GLIBC_TUNABLES' in os.environ:
         yield
         return
     library.mallopt(_M_MMAP_THRESHOLD, 2**17)
