@@ -61,6 +61,7 @@ def test_masks_fit_the_graphs() -> None:
     assert names(forest=False) == [*plain, 'Hop', 'PowerSeries', 'HeatKernel', 'None+Hop']
     assert names(forest=False, grid=True) == [*plain, 'Hop', 'Toeplitz', 'PowerSeries', 'None+Hop']
     assert names(forest=False, one_way=0.5, farthest=5) == [*plain, 'Hop', 'PowerSeries', 'AsymmetricGRF', 'None+Hop']
+    assert names(one_way=0.5) == [*plain, 'Hop', 'PowerSeries', 'HeatKernel', 'None+Hop']  # directed trees are no Tree
     dense = {'forest': False, 'degree': 90.0, 'within': (1.0, *[91.0] * 16)}
     assert names(**dense) == [*plain, 'GRF', 'None+GRF']
 
