@@ -30,7 +30,10 @@ def _parser() -> argparse.ArgumentParser:
     advice.add_argument('--nodes', metavar='FILE', help='the table of nodes of a table of edges, with ids and labels')
     advice.add_argument('--label', metavar='NAME', help='the name of the labels in the file (default: y or label)')
     advice.add_argument('--directed', action='store_true', help='edges of the table lead one way')
+    advice.add_argument('--regression', action='store_true', help='labels that are whole numbers are numbers to predict')
     advice.add_argument('--seeds', type=int, default=3, metavar='N', help='train with N seeds (default: 3)')
+    words = 'the time for all trainings; if it is short, they have fewer epochs (default: 20)'
+    advice.add_argument('--minutes', type=float, default=20.0, metavar='N', help=words)
     advice.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     advice.add_argument('--resume', action='store_true', help='keep what an earlier call has trained')
     advice.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as optim.max_epoch 10')

@@ -26,7 +26,7 @@ from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.utils.checks import check_whole
+from pyg_topomask.utils.checks import check_above_zero, check_whole
 from pyg_topomask.utils.configs import find_config, is_recommendation
 from pyg_topomask.utils.files import write_atomically
 
@@ -42,7 +42,9 @@ def advise(
     nodes: str | Path | None = None,
     label: str | None = None,
     directed: bool = False,
+    regression: bool = False,
     seeds: int = 3,
+    minutes: float = 20.0,
     out: str | Path | None = None,
     resume: bool = False,
 ) -> dict[str, Any]:
@@ -51,7 +53,8 @@ def advise(
 
     The models without a mask are the local layer alone, twice as many of these layers, and the local layer beside unmasked
     linear attention, and on small graphs beside softmax attention. The last model has the first mask without message passing.
-    The first seed trains all models, and further seeds the best two without a mask and the best three with one. The folder
+    With the first seed, all models train a third of the epochs. The best two without a mask and the best three with one go on,
+    also with further seeds. If the time does not suffice, all trainings have fewer epochs, and then fewer seeds. The folder
     :obj:`<out>/advise-<name>` gets :obj:`advise.json` with all numbers, the page :obj:`advise.html`, the picture
     :obj:`advise.png` where Matplotlib is installed, the configuration :obj:`best.yaml` of the best model, and the trainings.
 
@@ -64,7 +67,10 @@ def advise(
         nodes (str or Path, optional): The table of nodes of a table of edges. (default: :obj:`None`)
         label (str, optional): The name of the labels in the file. (default: :obj:`None`)
         directed (bool, optional): Whether edges of a table lead one way. (default: :obj:`False`)
+        regression (bool, optional): Whether labels that are whole numbers are numbers to predict, instead of classes.
+            (default: :obj:`False`)
         seeds (int, optional): The number of seeds. (default: :obj:`3`)
+        minutes (float, optional): The time for all trainings. (default: :obj:`20.0`)
         out (str or Path, optional): The folder of results, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
         resume (bool, optional): Whether to keep what an earlier call has trained. (default: :obj:`False`)
 
@@ -75,12 +81,13 @@ def advise(
         What :obj:`advise.json` has: the profile of the graphs, the models with their metrics, and the verdict.
     """
     check_whole(1, seeds=seeds)
+    check_above_zero(minutes=minutes)
     if data is not None and cfg_file is not None:
         raise ArgumentError('data', f'{data} beside cfg {cfg_file}', 'one of the two', 'a YAML names its data itself')
-    for name, given in (('nodes', nodes), ('label', label), ('directed', directed or None)):
+    for name, given in (('nodes', nodes), ('label', label), ('directed', directed or None), ('regression', regression or None)):
         if given is not None and data is None:
             raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
-    folder, cfg_file, options = _prepare(cfg_file, options, data, nodes, label, directed, out)
+    folder, cfg_file, options = _prepare(cfg_file, options, data, nodes, label, directed, regression, out)
     load_config(cfg_file, options)
     if cfg.model.type != 'TopoGPSModel':
         raise ArgumentError('model.type', repr(cfg.model.type), 'TopoGPSModel and GPSModel, whose attention a word selects')
@@ -97,7 +104,7 @@ def advise(
     title = f'Does a mask help on {Path(cfg_file).stem if data is None else Path(data).name}?'
     print(f'{title}\n\n' + '\n'.join(sentences) + '\n', flush=True)
 
-    trials = Trials(cfg_file, options, models, seeds, folder, resume)
+    trials = Trials(cfg_file, options, models, seeds, minutes, folder, resume)
     with locked(folder):
         results = trials.run()
     masked, without = trials.of(True), trials.of(False)
@@ -112,12 +119,13 @@ def advise(
         'sentences': sentences,
         'metric': trials.metric,
         'maximize': trials.maximize,
-        'seeds': list(range(trials.first, trials.first + seeds)),
+        'seeds': trials.seeds,
+        'epochs': trials.epochs,
         'models': list(describe(trials)),
         'verdict': asdict(verdict),
         'winner': winner,
-        'yaml': _yaml(cfg_file, [*options, *next(model.options for model in models if model.name == winner)]),
-        'notes': _notes(trials, seeds, len(results)),
+        'yaml': _yaml(cfg_file, [*trials.options, *next(model.options for model in models if model.name == winner)]),
+        'notes': _notes(trials, len(results)),
         'command': f'pyg-topomask train --cfg {folder / "best.yaml"} --out {folder}',
     }
     _write(report, folder)
@@ -131,13 +139,14 @@ def _prepare(
     nodes: str | Path | None,
     label: str | None,
     directed: bool,
+    regression: bool,
     out: str | Path | None,
 ) -> tuple[Path, str | Path, list[str]]:
     r"""Returns the folder of results, the configuration and the options."""
     if data is not None:
         folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
         check_writable(folder)
-        config = own_config(data, nodes, label, directed, folder / 'data')
+        config = own_config(data, nodes, label, directed, regression, folder / 'data')
         path = folder / 'base.yaml'
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, yaml.safe_dump(config, sort_keys=False).encode())
@@ -192,14 +201,21 @@ def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str
     return [data, reach, fitting + (f' Left out: {"; ".join(left_out)}.' if left_out else '')]
 
 
-def _notes(trials: Trials, seeds: int, count: int) -> list[str]:
+def _notes(trials: Trials, count: int) -> list[str]:
+    seeds = len(trials.seeds)
     notes = [
-        f'The {count} models have the same seeds, epochs and data. The first seed trained all. The best two without a mask and '
-        'the best three with one, by validation, went on.',
+        f'The {count} models have the same seeds, epochs and data. With the first seed, all trained a third of the epochs. The '
+        'best two without a mask and the best three with one, by validation, went on.',
         'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds, and the verdict '
         'compares the two best models seed by seed, from two standard errors on.',
     ]
-    if 2 <= seeds <= 3:
+    if trials.epochs < trials.planned:
+        given = f'--minutes {trials.minutes:g} left {trials.epochs} of {trials.planned} epochs'
+        notes.append(f'{given}. For all, repeat the command with more minutes and another --out.')
+    if seeds < trials.wanted:
+        more = f'For the others, repeat the command with --resume --minutes {trials.minutes:g}.'
+        notes.append(f'The time was over after {seeds} of {trials.wanted} seeds. {more}')
+    elif 2 <= seeds <= 3:
         share = 30 if seeds == 2 else 18
         more = 'For more, repeat the command with --resume --seeds 10.'
         notes.append(f'With {seeds} seeds, {share} % of equal models differ by two standard errors. {more}')

@@ -12,7 +12,9 @@ from pyg_topomask.utils.files import digest_of_files
 WIDTH = 64
 
 
-def own_config(data: str | Path, nodes: str | Path | None, label: str | None, directed: bool, folder: Path) -> dict[str, Any]:
+def own_config(
+    data: str | Path, nodes: str | Path | None, label: str | None, directed: bool, regression: bool, folder: Path
+) -> dict[str, Any]:
     r"""Returns a configuration of a small network for the graphs of a file, whose processed graphs are stored in a folder.
 
     Raises:
@@ -20,7 +22,8 @@ def own_config(data: str | Path, nodes: str | Path | None, label: str | None, di
     """
     arguments: dict[str, Any] = {'path': str(Path(data).resolve())}
     arguments |= {} if nodes is None else {'nodes': str(Path(nodes).resolve())}
-    arguments |= ({} if label is None else {'label': label}) | ({'directed': True} if directed else {})
+    arguments |= {} if label is None else {'label': label}
+    arguments |= {name: True for name, given in (('directed', directed), ('regression', regression)) if given}
     dataset = GraphFile(str(folder), **arguments)
     arguments['digest'] = digest_of_files(*map(Path, dataset.raw_paths))  # a changed file is another configuration
     graph, one_graph = dataset[0], len(dataset) == 1

@@ -25,6 +25,7 @@ def table(report: Mapping[str, Any]) -> list[TableRow]:
             {
                 'model': model['model'],
                 'seeds': len(model['seeds']),
+                'epochs': model['epochs'],
                 f'validation {report["metric"]}': _shown(model['validation']),
                 f'test {report["metric"]}': _shown(model['test']) or f'failed: {model["failure"]}',
                 'parameters': model['parameters'],

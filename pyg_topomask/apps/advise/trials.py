@@ -1,10 +1,13 @@
-r"""Trainings of models with the same seeds and epochs, in which losers get one seed only."""
+r"""Trainings of models with the same seeds and epochs, in which losers stop early, within a time."""
 
 from __future__ import annotations
 
+import csv
 import gc
 import json
+import math
 import sys
+import time
 import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,90 +17,206 @@ import torch
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.apps.advise.candidates import Candidate
-from pyg_topomask.apps.advise.verdict import best_model, tested
+from pyg_topomask.apps.advise.verdict import tested
 from pyg_topomask.apps.runs.checkpoint import differences
 from pyg_topomask.apps.runs.run import RESULT
 from pyg_topomask.apps.train.metrics import higher_is_better, metric_best
 from pyg_topomask.apps.train.runner import train_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config
+from pyg_topomask.utils.files import write_atomically
 
-#: The models that go on after the first seed, with a mask and without.
-KEPT = {True: 3, False: 2}
+#: The models that go on after a part of the epochs with the first seed, with a mask and without, and this part.
+KEPT, PART = {True: 3, False: 2}, 3
+#: The fewest epochs that are planned, and the share of the time that is planned.
+FEWEST, PLANNED = 3, 0.9
+#: A model takes at most so many times as long as the first. If these times suffice, the others are not measured.
+SLOWEST = 10
+#: The file with the number of epochs, where time has decided it.
+PLAN = 'plan.json'
 
 Results = dict[str, dict[int, dict[str, Any]]]
 
 
 class Trials:
-    r"""Trains candidates around one configuration. The first seed trains all. Then the best by validation go on, :obj:`KEPT`
-    with a mask and without, because a verdict needs the best of each.
+    r"""Trains candidates around one configuration. With the first seed, all train a third of the epochs. Then the best by
+    validation go on, :obj:`KEPT` with a mask and without, because a verdict needs the best of each, also with further seeds.
+
+    The first epoch of each model tells how long all takes. If that is too long, all have fewer epochs, and start again in
+    another folder. Further seeds are not begun when the time is over.
 
     Args:
         cfg_file (str or Path): The configuration.
         options (list): Alternating keys and values that override it.
         models (list): The candidates.
         seeds (int): The number of seeds.
+        minutes (float): The time.
         folder (Path): The folder of the trainings.
         resume (bool): Whether to use what an earlier call has trained in it.
     """
 
     def __init__(
-        self, cfg_file: str | Path, options: Sequence[str], models: Sequence[Candidate], seeds: int, folder: Path, resume: bool
+        self,
+        cfg_file: str | Path,
+        options: Sequence[str],
+        models: Sequence[Candidate],
+        seeds: int,
+        minutes: float,
+        folder: Path,
+        resume: bool,
     ) -> None:
-        self.cfg_file, self.options, self.models, self.folder, self.resume = cfg_file, options, models, folder, resume
+        self.cfg_file, self.options, self.models, self.resume = cfg_file, list(options), models, resume
+        self.folder = self.runs = folder
         self.metric, self.maximize = metric_best(), higher_is_better(metric_best())
-        self.first, self.seeds = int(cfg.seed), seeds
+        self.first, self.wanted, self.minutes = int(cfg.seed), seeds, minutes
+        self.planned = self.epochs = int(cfg.optim.max_epoch)
         self.results: Results = {}
         self.failures: dict[str, str] = {}
+        self.kept: list[Candidate] = []
+        self._begun: set[Path] = set()
         self._count = 0
+
+    @property
+    def seeds(self) -> list[int]:
+        r"""The seeds with which the best models were trained."""
+        return sorted({seed for model in self.kept for seed in self.results.get(model.name, {})})
 
     def run(self) -> Results:
         r"""Trains, and returns the metrics of finished trainings by the name of the model and the seed."""
-        self._total = len(self.models) + (self.seeds - 1) * sum(
-            min(kept, sum(model.masked == masked for model in self.models)) for masked, kept in KEPT.items()
-        )
-        self._train(self.models, self.first)
-        if self.seeds > 1:
-            kept = [model for masked in (False, True) for model in self._best(masked)]
-            for seed in range(self.first + 1, self.first + self.seeds):
-                self._train(kept, seed)
+        self._end = time.perf_counter() + 60 * self.minutes
+        kept = sum(min(KEPT[masked], self._count_of(masked)) for masked in KEPT)
+        self._total = len(self.models) + self.wanted * kept
+        self._plan()
+        part = self._part(self.epochs)
+        self._train(self.models, self.first, part)
+        self.kept = [model for masked in (False, True) for model in self._best(masked, part)]
+        self._train(self.kept, self.first, self.epochs)
+        for seed in range(self.first + 1, self.first + self.wanted):
+            if time.perf_counter() + self._seconds(seed) > self._end:
+                break
+            self._train(self.kept, seed, self.epochs)
         return self.results
 
     def of(self, masked: bool) -> Results:
-        r"""Returns the results of the models with a mask, or of those without, that have the most seeds."""
-        names = [model.name for model in self.models if model.masked == masked and model.name in self.results]
+        r"""Returns the results of the models that went on, with a mask or without, and have the most seeds."""
+        names = [model.name for model in self.kept if model.masked == masked and model.name in self.results]
         most = max((len(self.results[name]) for name in names), default=0)
         return {name: self.results[name] for name in names if len(self.results[name]) == most}
 
-    def _best(self, masked: bool) -> list[Candidate]:
-        left = {model.name: model for model in self.models if model.masked == masked and model.name in self.results}
-        kept: list[Candidate] = []
-        while left and len(kept) < KEPT[masked]:
-            name = best_model({name: self.results[name] for name in left}, self.metric, self.maximize)
-            kept.append(left.pop(name))
-        return kept
+    def _count_of(self, masked: bool) -> int:
+        return sum(model.masked == masked for model in self.models)
 
-    def _train(self, models: Sequence[Candidate], seed: int) -> None:
+    def _plan(self) -> None:
+        r"""Chooses the number of epochs, from the first epoch of the models."""
+        plan = self.folder / PLAN
+        earlier = json.loads(plan.read_text()) if self.resume and plan.exists() else {}
+        if earlier.get('planned') != self.planned:
+            earlier = {'planned': self.planned, 'epochs': self._chosen_epochs()}
+            write_atomically(plan, json.dumps(earlier).encode())
+        if earlier['epochs'] < self.planned:
+            self._shorten(earlier['epochs'])
+
+    def _chosen_epochs(self) -> int:
+        measured: dict[str, tuple[float, float]] = {}
+        for model in self.models:
+            begin = time.perf_counter()
+            if self._train([model], self.first, 1, quiet=True):
+                epoch = self.results[model.name][self.first]['seconds_per_epoch']
+                measured[model.name] = (max(0.0, time.perf_counter() - begin - epoch), epoch)
+            if len(measured) == 1 and SLOWEST * self._needed(self.planned, measured) < self._left():
+                return self.planned
+        lengths = range(self.planned, min(FEWEST, self.planned) - 1, -1)
+        epochs = next((length for length in lengths if self._needed(length, measured) <= self._left()), None)
+        if epochs is None:
+            least = (60 * self.minutes - self._left() / PLANNED + self._needed(lengths[-1], measured) / PLANNED) / 60
+            raise ArgumentError(
+                'minutes',
+                f'{self.minutes:g}, in which these data allow fewer than {lengths[-1]} epochs of each training',
+                f'numbers from {math.ceil(least)}',
+                'or give fewer graphs, fewer --seeds, or a smaller model',
+            )
+        return epochs
+
+    def _shorten(self, epochs: int) -> None:
+        self.results = {}
+        load_config(self.cfg_file, self.options)
+        warmup = int(cfg.optim.num_warmup_epochs)
+        warmup = min(warmup, max(1, round(warmup * epochs / self.planned)))
+        self.options += ['optim.max_epoch', str(epochs), 'optim.num_warmup_epochs', str(warmup)]
+        self.runs, self.epochs = self.folder / f'{epochs}-epochs', epochs
+        print(f'To end in {self.minutes:g} minutes, trainings have {epochs} of {self.planned} epochs.\n', flush=True)
+
+    def _left(self) -> float:
+        return PLANNED * (self._end - time.perf_counter())
+
+    def _needed(self, epochs: int, measured: dict[str, tuple[float, float]]) -> float:
+        r"""Returns the most seconds that trainings of so many epochs take, from those that an epoch of each model takes and
+        those of its beginning. Models that were not measured count as those that were.
+        """
+        part, needed = self._part(epochs), 0.0
+        for masked, count in KEPT.items():
+            names = {model.name for model in self.models if model.masked == masked}
+            times = sorted((value for name, value in measured.items() if name in names), key=sum, reverse=True)
+            times = times or list(measured.values())
+            times += times[-1:] * (len(names) - len(times))
+            needed += sum(start + part * epoch for start, epoch in times)
+            for start, epoch in times[:count]:
+                needed += start + (epochs - part) * epoch + (self.wanted - 1) * (start + epochs * epoch)
+        return needed
+
+    def _part(self, epochs: int) -> int:
+        r"""Returns the epochs of losers, after the last of which there is a validation."""
+        period = int(cfg.train.eval_period)
+        return min(epochs, period * math.ceil(epochs / PART / period))
+
+    def _seconds(self, seed: int) -> float:
+        r"""Returns the seconds that trainings with another seed take, as those with the first."""
+        missing = [model for model in self.kept if not (self.resume and (self._run(model, seed) / RESULT).exists())]
+        results = [self.results[model.name][self.first] for model in missing if model.name not in self.failures]
+        return sum(float(result['seconds_per_epoch'] * result['epochs']) for result in results)
+
+    def _best(self, masked: bool, epochs: int) -> list[Candidate]:
+        r"""Returns the best models by validation within so many epochs."""
+        sign = 1 if self.maximize else -1
+
+        def reached(model: Candidate) -> float:
+            with open(self._run(model, self.first) / 'metrics.csv', newline='', encoding='utf-8') as file:
+                rows = list(csv.DictReader(file))[:epochs]
+            values = [sign * float(row[f'val_{self.metric}']) for row in rows if row[f'val_{self.metric}']]
+            return max((value for value in values if not math.isnan(value)), default=-math.inf)
+
+        models = [model for model in self.models if model.masked == masked and model.name in self.results]
+        return sorted(models, key=reached, reverse=True)[: KEPT[masked]]
+
+    def _run(self, model: Candidate, seed: int) -> Path:
+        return self.runs / model.folder / str(seed)
+
+    def _train(self, models: Sequence[Candidate], seed: int, epochs: int, quiet: bool = False) -> bool:
+        r"""Trains models until they have so many epochs, and returns whether all could be trained."""
         for model in models:
-            self._count += 1
+            self._count += not quiet
             if model.name in self.failures:
                 continue
             load_config(self.cfg_file, [*self.options, *model.options])
             cfg.seed = seed
-            run = self.folder / model.folder / str(seed)
-            label = f'[{self._count}/{self._total}] {model.name}, seed {seed}'
+            run = self._run(model, seed)
+            label = 'time of an epoch' if quiet else f'[{self._count}/{self._total}]'
+            label += f' {model.name}, seed {seed}'
             gc.collect()  # trainers and their models refer to each other
-            result = self._earlier(run)
+            result = self._earlier(run, epochs)
             try:
                 if result is None:
                     with warnings.catch_warnings():
                         warnings.filterwarnings('ignore', message='edge_weight: got weights, which have no effect')
-                        train_seed(run, self.resume, label)
+                        train_seed(run, self.resume or run in self._begun, label, epochs)
                     result = json.loads((run / RESULT).read_text())
+                self._begun.add(run)
             except (FloatingPointError, torch.OutOfMemoryError, ArgumentError) as error:
                 if not model.masked and not isinstance(error, FloatingPointError):
                     raise  # of the configuration, which all models share
                 self.failures[model.name] = ' '.join(str(error).split())
+                if seed == self.first:
+                    self.results.pop(model.name, None)
                 print(f'{label}: {self.failures[model.name]}', file=sys.stderr)
                 continue
             for split in ('val', 'test'):
@@ -108,20 +227,23 @@ class Trials:
                     )
             self.results.setdefault(model.name, {})[seed] = result
             value = f'{result[f"val_{self.metric}"]:.4f}, test {tested(result, self.metric):.4f}'
-            print(f'{label}: validation {self.metric} {value}', file=sys.stderr)
+            after = f'after {result["epochs"]} of {self.epochs} epochs, ' * (result['epochs'] < self.epochs)
+            if not quiet:
+                print(f'{label}: {after}validation {self.metric} {value}', file=sys.stderr)
+        return all(model.name not in self.failures for model in models)
 
-    def _earlier(self, run: Path) -> dict[str, Any] | None:
-        r"""Returns the result of a training that an earlier call has finished. Raises an error if an earlier call had other
-        options or data, also fewer epochs: models that went on would have been trained in another way than new ones.
+    def _earlier(self, run: Path, epochs: int) -> dict[str, Any] | None:
+        r"""Returns the result of a training that has so many epochs. Raises an error if an earlier call had other options or
+        data, also fewer epochs: models that went on would have been trained in another way than new ones.
         """
         config = run / 'config.yaml'
         if config.exists() and (changed := differences(config.read_text(encoding='utf-8'), cfg.dump(), FREE_OPTIONS)):
             given = f'{self.folder}, where an earlier call has trained otherwise: {"; ".join(changed.values())}'
             raise ArgumentError('out', given, 'folders without one', 'repeat those options, or give another --out')
-        if not self.resume or not (run / RESULT).exists():
+        if not (self.resume or run in self._begun) or not (run / RESULT).exists():
             return None
         result: dict[str, Any] = json.loads((run / RESULT).read_text())
-        return result
+        return result if result['epochs'] >= epochs else None
 
 
 def describe(trials: Trials) -> Iterator[dict[str, Any]]:
@@ -137,6 +259,7 @@ def describe(trials: Trials) -> Iterator[dict[str, Any]]:
             'seeds': list(trials.results.get(model.name, {})),
             'validation': [run[f'val_{trials.metric}'] for run in runs],
             'test': [tested(run, trials.metric) for run in runs],
+            'epochs': min((run['epochs'] for run in runs), default=None),
             'parameters': runs[0]['parameters'] if runs else None,
             'seconds': [run['seconds_per_epoch'] * run['epochs'] for run in runs],
             'memory': [run['memory'] for run in runs],

@@ -34,10 +34,11 @@ class GraphFile(FileDataset):
       :obj:`nodes` has the column :obj:`id`, or else its first, and labels and features. Ids may be text. A node without a
       label is in no split.
 
-    Whole numbers and text are classes, other numbers are values to predict. Several values of a graph that are 0 or 1 are
-    several labels. Features of tables and GraphML are shifted and scaled to mean 0 and variance 1. Nodes without features have
-    two: 1 and the logarithm of their degree. If a graph has :obj:`train_mask`, :obj:`val_mask` and :obj:`test_mask`, they are
-    its split. Otherwise, 60 % of each class are for training, 20 % for validation and 20 % for testing, in a fixed order.
+    Whole numbers and text are classes, other numbers are values to predict, and with :obj:`regression` all numbers. Several
+    values of a graph that are 0 or 1 are several labels. Features of tables and GraphML are shifted and scaled to mean 0 and
+    variance 1. Nodes without features have two: 1 and the logarithm of their degree. If a graph has :obj:`train_mask`,
+    :obj:`val_mask` and :obj:`test_mask`, they are its split. Otherwise, 60 % of each class are for training, 20 % for
+    validation and 20 % for testing, in a fixed order.
 
     Args:
         root (str): The folder in which the graphs are stored for the next time.
@@ -48,6 +49,7 @@ class GraphFile(FileDataset):
             otherwise :obj:`label`, :obj:`y` or :obj:`class`)
         directed (bool, optional): Whether edges of a table lead one way. PyG's objects and GraphML say it themselves.
             (default: :obj:`False`)
+        regression (bool, optional): Whether whole numbers are values to predict, instead of classes. (default: :obj:`False`)
         digest (str, optional): The digest of the files, to notice that they have changed. (default: :obj:`None`)
 
     Raises:
@@ -63,6 +65,7 @@ class GraphFile(FileDataset):
         nodes: str | None = None,
         label: str | None = None,
         directed: bool = False,
+        regression: bool = False,
         digest: str | None = None,
         transform: Transform | None = None,
         pre_transform: Transform | None = None,
@@ -75,8 +78,9 @@ class GraphFile(FileDataset):
             given = f'{digest}, but {" or ".join(map(str, files))} has changed'
             raise ArgumentError('digest', given, 'the digest of these files', 'to use them as they are, remove this argument')
         self.path, self.nodes, self.label, self.directed = Path(path), nodes, label, directed
+        self.regression = regression
         self.raw_file_names = [str(Path(file).resolve()) for file in files]
-        self.stem = f'{self.path.stem}_{digest_of([label, directed]).hex()[:8]}'
+        self.stem = f'{self.path.stem}_{digest_of([label, directed, *["regression"] * regression]).hex()[:8]}'
         super().__init__(root, split, transform, pre_transform)
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
@@ -95,7 +99,7 @@ class GraphFile(FileDataset):
         if not per_graph and [len(part) for part in parts] != sizes:
             given = f'{sum(map(len, parts))} labels for {len(graphs)} graphs of {sum(sizes)} nodes'
             raise ArgumentError('label', given, 'one label for each graph of two or more, or one for each node')
-        labels, missing = _checked_labels(parts, source)
+        labels, missing = _checked_labels(parts, source, self.regression)
         for graph, part in zip(graphs, labels.split([1] * len(graphs) if per_graph else sizes), strict=True):
             graph['y'] = part
             graph.x = _degrees(graph) if graph.x is None else graph.x
@@ -116,7 +120,7 @@ def _rows(y: Any) -> Tensor | list[Any]:
     return y if isinstance(y, list) else [y]
 
 
-def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str) -> tuple[Tensor, Tensor]:
+def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str, regression: bool) -> tuple[Tensor, Tensor]:
     r"""Returns classes from 0, :obj:`[n]`, or numbers :obj:`[n, T]`, and which labels are missing, :obj:`[n]`."""
     if all(isinstance(part, Tensor) for part in parts):
         y = torch.cat([part for part in parts if isinstance(part, Tensor)])
@@ -126,6 +130,9 @@ def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str) -> tuple[T
         texts = [None if value is None else str(value) for part in parts for value in part]
         missing = torch.tensor([value is None for value in texts])
         given = _parsed([value for value in texts if value is not None])
+    if regression and given.dtype.kind not in 'fiub':
+        raise ArgumentError('regression', f'labels {given[0]!s} ... in {source}', 'this only for labels that are numbers')
+    given = given.astype(np.float64) if regression else given
     if given.dtype.kind == 'f' and not np.isfinite(given).all():
         raise ArgumentError('label', f'infinite numbers in {source}', 'finite numbers')
     classes, index = np.unique(given, axis=0, return_inverse=True)
@@ -134,7 +141,15 @@ def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str) -> tuple[T
         raise ArgumentError('label', f'{shown} as the only label in {source}', 'labels with two values or more')
     if given.ndim == 1 and given.dtype.kind == 'i' and len(classes) > 2 and classes[0] == -1:
         warn(f'{source}: the label -1 is a class; leave missing labels of a table empty, or leave such nodes out of the masks')
-    if given.ndim == 1 and given.dtype.kind == 'f' and len(classes) <= 20 and bool((classes == classes.round()).all()):
+    if given.ndim == 1 and given.dtype.kind == 'i' and len(classes) > max(20, len(given) // 5):
+        warn(f'{source}: the labels are {len(classes)} whole numbers, and so classes; to predict numbers, use --regression')
+    if (
+        not regression
+        and given.ndim == 1
+        and given.dtype.kind == 'f'
+        and len(classes) <= 20
+        and bool((classes == classes.round()).all())
+    ):
         warn(f'{source}: the labels {classes[0]}, {classes[1]} ... are numbers to predict; write classes as whole numbers')
     if given.dtype.kind != 'f' and given.ndim == 1:
         labels = torch.zeros(len(missing), dtype=torch.long)

@@ -119,8 +119,9 @@ def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: boo
 def _labels_of(graph: Data, label: str | None, source: str) -> Any:
     name = label or 'y'
     if graph.get(name) is None:
-        keys = ', '.join(key for key in graph.to_dict() if key not in ('x', 'edge_index', 'edge_attr'))
-        raise ArgumentError('label', f'{name!r}, which {source} lacks', keys or 'data with labels y', 'name them with --label')
+        keys = ', '.join(key for key in graph.to_dict() if key not in ('x', 'edge_index', 'edge_attr', 'num_nodes'))
+        remedy = 'name them with --label' if keys else 'set data.y to the labels'
+        raise ArgumentError('label', f'{name!r}, which {source} lacks', keys or 'data with labels y', remedy)
     return graph[name]
 
 
@@ -133,7 +134,8 @@ def _read_graphml(path: Path, nodes: Path | None, label: str | None, directed: b
         graph = networkx.read_graphml(path)
     except ParseError as error:
         line, column = error.position
-        raise ArgumentError('data', f'{path}, line {line}, column {column + 1}: {error.msg}', 'GraphML') from error
+        given = f'{path}, line {line}, column {column + 1}: {error.msg.partition(": line")[0]}'
+        raise ArgumentError('data', given, 'GraphML') from error
     except (networkx.NetworkXException, ValueError, KeyError, UnicodeDecodeError) as error:
         raise ArgumentError('data', f'{path}: {first_line(error)}', 'GraphML as networkx reads it') from error
     table, number = _table(graph.nodes(data=True), 'node'), {name: index for index, name in enumerate(graph)}
@@ -220,11 +222,12 @@ def _assemble(
     directed: bool,
     num_nodes: int | None = None,
 ) -> Data:
-    num_nodes = len(nodes.places) if num_nodes is None else num_nodes
+    of_csv, num_nodes = num_nodes is not None, len(nodes.places) if num_nodes is None else num_nodes
     name = label or _named(nodes.columns, *LABELS)
     if name not in nodes.columns:
-        accepted = ', '.join(nodes.columns) or 'a table of nodes with a column of labels'
-        remedy = 'name one of these columns with --label' if nodes.columns else 'give the table with --nodes'
+        accepted = ', '.join(nodes.columns) or 'nodes with labels'
+        table = 'give a table of nodes with --nodes' if of_csv else 'write an attribute of each node'
+        remedy = 'name one of these columns with --label' if nodes.columns else table
         raise ArgumentError('label', f'{name or "no label"}, which {source} lacks', accepted, remedy)
     y = [None if value in _MISSING else value for value in nodes.columns.pop(name)]
     edges.columns.pop(_named(edges.columns, 'id') or '', None)  # of the file, not of the network

@@ -3,10 +3,36 @@ r"""The memory that a run takes at its peak."""
 from __future__ import annotations
 
 import ctypes
-from contextlib import suppress
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import torch
+
+#: Parameters of glibc's :obj:`mallopt`: the size from which a block is one of the system, and what the heap keeps at its end.
+_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
+#: The largest size up to which glibc itself raises the former. Larger blocks cost time, smaller ones leave gaps in the heap.
+_LARGEST = 2**25
+
+
+@contextmanager
+def returning_memory() -> Iterator[None]:
+    r"""A block whose freed memory goes back to the system, if the allocator is that of glibc and the user has not set it.
+    Loading makes many tensors and frees most of them. In the heap, they would leave gaps among those that stay, from one run to
+    the next.
+    """
+    library = ctypes.CDLL(None) if os.name == 'posix' else None
+    if library is None or not hasattr(library, 'mallopt') or 'GLIBC_TUNABLES' in os.environ:
+        yield
+        return
+    library.mallopt(_M_MMAP_THRESHOLD, 2**17)
+    try:
+        yield
+    finally:
+        library.malloc_trim(0)
+        library.mallopt(_M_MMAP_THRESHOLD, _LARGEST)
+        library.mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST)
 
 
 class PeakMemory:

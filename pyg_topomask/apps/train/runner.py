@@ -18,7 +18,7 @@ from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.devices import connect, find_device, main_first, num_processes, rank
-from pyg_topomask.apps.runs.memory import PeakMemory
+from pyg_topomask.apps.runs.memory import PeakMemory, returning_memory
 from pyg_topomask.apps.runs.run import Row, Run
 from pyg_topomask.apps.train.data_checks import check_data, check_single_samples
 from pyg_topomask.apps.train.first_step import try_first_step
@@ -44,7 +44,7 @@ def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
         )
 
 
-def _trainer(device: torch.device) -> Any:
+def _trainer(device: torch.device, epochs: int) -> Any:
     local = int(os.environ['LOCAL_WORLD_SIZE']) if num_processes() > 1 else 1
     return pl.Trainer(
         accelerator=device.type,
@@ -53,7 +53,7 @@ def _trainer(device: torch.device) -> Any:
         # Some local layers have parameters that the last layer does not use.
         strategy='ddp_find_unused_parameters_true' if num_processes() > 1 else 'auto',
         use_distributed_sampler=False,
-        max_epochs=cfg.optim.max_epoch,
+        max_epochs=epochs,
         gradient_clip_val=cfg.optim.clip_grad_norm_value if cfg.optim.clip_grad_norm else None,
         accumulate_grad_batches=cfg.optim.batch_accumulation,
         num_sanity_val_steps=0,
@@ -89,18 +89,19 @@ def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
         raise KeyboardInterrupt
 
 
-def train_seed(run_dir: Path, resume: bool, label: str | None = None) -> Row:
+def train_seed(run_dir: Path, resume: bool, label: str | None = None, epochs: int | None = None) -> Row:
     r"""Trains the model of the global configuration in a folder, see :func:`train`, under the label of a progress bar that
-    does not stay, if one is given."""
+    does not stay, if one is given. It may stop after some epochs of the schedule, from which a resumed run goes on.
+    """
     for name in ('lightning.pytorch', 'pytorch_lightning'):
         logging.getLogger(name).setLevel(logging.WARNING)
     with warnings.catch_warnings(), _reporting():
         warnings.filterwarnings('ignore', message='.*does not have many workers.*')
         warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
-        return _train_seed(run_dir, resume, label)
+        return _train_seed(run_dir, resume, label, cfg.optim.max_epoch if epochs is None else epochs)
 
 
-def _train_seed(run_dir: Path, resume: bool, label: str | None) -> Row:
+def _train_seed(run_dir: Path, resume: bool, label: str | None, epochs: int) -> Row:
     memory = PeakMemory()
     device = find_device('accelerator', cfg.accelerator)
     if cfg.devices not in (None, 1, num_processes()):
@@ -120,11 +121,11 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None) -> Row:
         torch.set_num_threads(cfg.num_threads)
 
     seed_everything(cfg.seed)
-    with main_first():
+    with main_first(), returning_memory():
         loaders = create_loaders()
     check_metric_best()
     check_data(loaders)
-    trainer = _trainer(device)
+    trainer = _trainer(device, epochs)
     module = RunModule()
     if cfg.topomask.shard == 'graph':
         from pyg_topomask.distributed import convert_norms
@@ -140,7 +141,7 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None) -> Row:
             for split in SPLITS:
                 truncate_stats(run_dir / split / 'stats.json', len(run.history))
         module.record_in(run, checkpoint, label)
-        if len(run.history) < cfg.optim.max_epoch:
+        if len(run.history) < epochs:
             _fit(trainer, module, loaders)
         module.model.load_state_dict(run.load_best()['model'])
         trainer.validate(module, loaders[1:], verbose=False)

@@ -10,6 +10,7 @@ option                               words                                      
 ``topomask.<attention>.<option>``    the keyword arguments of the attention       ``attention_options`` (attentions)
 ``model.type``                       ``TopoGPSModel``                             registered in networks
 ``model.type``                       ``GKAT``, ``ViViT``, ...                     ``MODELS`` (models)
+``gnn.act``                          ``gelu``, ``swish``, ...                     ``ACTIVATIONS`` (activations)
 ``gnn.head``                         ``san_graph``, ``inductive_node``            ``HEADS`` (networks)
 ``dataset.node_encoder_name``        ``LinearNode``, ``SVDSE``, ``X+SVDSE``, ...  ``NODE_ENCODERS`` (encoders)
 ``dataset.edge_encoder_name``        ``LinearEdgeAttr``, ``DummyEdge``, ...       ``EDGE_ENCODERS`` (encoders)

@@ -11,6 +11,7 @@ from torch_geometric.graphgym.models.gnn import GNNPreMP
 from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.activations import registered_activations
 from pyg_topomask.graphgym.names.configured_attention import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder
 from pyg_topomask.graphgym.names.layers import local_layer
@@ -88,6 +89,7 @@ class TopoGPSModel(Module):
     batch, such as random walks.
     """
 
+    @registered_activations()
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__()
         channels, heads = cfg.gt.dim_hidden, cfg.gt.n_heads

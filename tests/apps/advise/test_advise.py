@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import re
 import shutil
+import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,7 @@ from pyg_topomask.apps.advise import advise, trials
 from pyg_topomask.apps.advise.candidates import candidates
 from pyg_topomask.apps.advise.profile import GraphProfile
 from pyg_topomask.apps.runs.folder import locked
+from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
 
 SMALL = ['optim.max_epoch', '2', 'topomask.dataset', '{num_graphs: 10, size: 12, radius: 2, num_keys: 2}']
@@ -58,6 +61,7 @@ def test_masks_fit_the_graphs() -> None:
     assert names(forest=False) == [*plain, 'Hop', 'PowerSeries', 'HeatKernel', 'None+Hop']
     assert names(forest=False, grid=True) == [*plain, 'Hop', 'Toeplitz', 'PowerSeries', 'None+Hop']
     assert names(forest=False, one_way=0.5, farthest=5) == [*plain, 'Hop', 'PowerSeries', 'AsymmetricGRF', 'None+Hop']
+    assert names(one_way=0.5) == [*plain, 'Hop', 'PowerSeries', 'HeatKernel', 'None+Hop']  # directed trees are no Tree
     dense = {'forest': False, 'degree': 90.0, 'within': (1.0, *[91.0] * 16)}
     assert names(**dense) == [*plain, 'GRF', 'None+GRF']
 
@@ -122,6 +126,78 @@ def test_resume_trains_only_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> 
     assert again['verdict'] == first['verdict']
 
 
+def test_losers_stop_early_and_the_best_train_as_without_a_stop() -> None:
+    options, part = [*SMALL, 'optim.max_epoch', '9', 'train.eval_period', '4'], 4  # from 3 on, the first with a validation
+    report = advise('lookup-trees', options, seeds=1)
+    folder = Path('results/advise-lookup-trees')
+    epochs = {model['model']: model['epochs'] for model in report['models']}
+    assert sorted(epochs.values()) == [part] * 3 + [9] * 5
+    for masked, count in ((True, 3), (False, 2)):
+        reached = {}
+        for name in (model['model'] for model in report['models'] if model['masked'] == masked):
+            with open(folder / _folder(name) / '0' / 'metrics.csv', newline='') as file:
+                rows = list(csv.DictReader(file))[:part]
+            reached[name] = max(float(row['val_accuracy']) for row in rows if row['val_accuracy'])
+        last = sorted(reached.values(), reverse=True)[count - 1]
+        assert all(epochs[name] == 9 for name in reached if reached[name] > last)
+        assert all(epochs[name] == part for name in reached if reached[name] < last)
+    winner = next(model for model in report['models'] if model['model'] == report['winner'])
+    (whole,) = train(folder / 'best.yaml', ['topomask.progress', 'False'], out='alone')
+    assert winner['test'] == [whole['test_accuracy']]
+
+
+def _pretend(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Pretended trainings, which take 10 seconds and 20 for each epoch, on a clock that nothing else moves. Returns their
+    folders.
+    """
+    clock, done = [0.0], list[str]()
+    monkeypatch.setattr(time, 'perf_counter', lambda: clock[0])
+
+    def pretend(run: Path, resume: bool, label: str, epochs: int) -> None:
+        table = run / 'metrics.csv'
+        before = len(table.read_text().splitlines()) - 1 if resume and table.exists() else 0
+        run.mkdir(parents=True, exist_ok=True)
+        table.write_text('epoch,val_accuracy\n' + ''.join(f'{epoch},0.5\n' for epoch in range(epochs)))
+        result = {'val_accuracy': 0.5, 'test_accuracy': 0.5, 'epochs': epochs, 'seconds_per_epoch': 20.0}
+        (run / 'result.json').write_text(json.dumps({**result, 'parameters': 1, 'memory': None}))
+        clock[0] += 10 + 20 * (epochs - before)
+        done.append(str(run))
+
+    monkeypatch.setattr(trials, 'train_seed', pretend)
+    return done
+
+
+def test_a_time_decides_the_epochs(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    _pretend(monkeypatch)
+    options = [*SMALL, 'optim.max_epoch', '12', 'optim.num_warmup_epochs', '6']
+    report = advise('lookup-trees', options, seeds=2, minutes=30)
+    # Eight first epochs take 240 s. Of the 1,560 s that are left, 90 % are 1,404 s. With six epochs, two of them before losers
+    # stop, the trainings take 8 * (10 + 40) + 5 * (10 + 80) + 5 * (10 + 120) = 1,500 s, and with five, 1,400 s.
+    assert report['epochs'] == 5
+    assert 'To end in 30 minutes, trainings have 5 of 12 epochs.' in capsys.readouterr().out
+    assert yaml.safe_load(Path('results/advise-lookup-trees/best.yaml').read_text())['optim']['num_warmup_epochs'] == 2
+    assert any('left 5 of 12 epochs' in note for note in report['notes'])
+    trained = _pretend(monkeypatch)
+    again = advise('lookup-trees', options, seeds=2, minutes=1, resume=True)
+    assert (trained, again['verdict']) == ([], report['verdict'])
+    with pytest.raises(ValueError, match=r'minutes: got 9, .* fewer than 3 epochs of each training; accepted: numbers'):
+        advise('lookup-trees', options, seeds=2, minutes=9, out='short')
+
+
+def test_no_seed_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(trials.Trials, '_chosen_epochs', lambda self: self.planned)
+    trained = _pretend(monkeypatch)
+    report = advise('lookup-trees', SMALL, seeds=3, minutes=20)
+    # The first seed takes 8 * 30 + 5 * 30 = 390 s, and each other 5 * 50 = 250 s, of which 200 s are epochs.
+    assert report['seeds'] == [0, 1, 2]
+    assert len(trained) == 8 + 5 + 5 + 5
+    report = advise('lookup-trees', SMALL, seeds=3, minutes=12, out='short')
+    assert report['seeds'] == [0, 1]
+    assert any('The time was over after 2 of 3 seeds' in note for note in report['notes'])
+    again = advise('lookup-trees', SMALL, seeds=3, minutes=12, out='short', resume=True)
+    assert again['seeds'] == [0, 1, 2]
+
+
 def test_a_mask_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     original = trials.train_seed
 
@@ -180,6 +256,7 @@ def test_a_metric_that_is_not_defined(capsys: pytest.CaptureFixture[str]) -> Non
         (['--nodes', 'a.csv'], 'nodes: got a.csv; accepted: this only beside data'),
         (['--data', 'a.pt'], "a.pt', which is no file"),
         (['--seeds', '0'], 'seeds: got 0'),
+        (['--minutes', '0'], 'minutes: got 0'),
         (['--cfg', 'recommend/lastfm'], 'a configuration of recommendation'),
         (['--cfg', 'models/GKAT'], "model.type: got 'GKAT'"),
         (['seed', str(2**32 - 2)], 'seed: got 4294967294'),

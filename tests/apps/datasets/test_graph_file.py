@@ -111,13 +111,27 @@ def test_other_files_of_torch() -> None:
     assert data.test_mask.tolist() == [False, False, True]
 
 
+def test_whole_numbers_are_classes_or_with_regression_numbers() -> None:
+    Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(29)))
+    Path('nodes.csv').write_text('id,label\n' + ''.join(f'{i},{7 * i}\n' for i in range(30)))
+    warned = pytest.warns(UserWarning, match='30 whole numbers, and so classes; to predict numbers, use --regression')
+    with warned, pytest.raises(ValueError, match='which leave no'):  # each class has one label
+        read('edges.csv', nodes='nodes.csv')
+    assert read('edges.csv', nodes='nodes.csv', regression=True)[0].y.tolist() == [[7.0 * i] for i in range(30)]
+    Path('nodes.csv').write_text('id,label\n' + ''.join(f'{i},{"ab"[i % 2]}\n' for i in range(30)))
+    with pytest.raises(ValueError, match=r'regression: got labels a \.\.\. in edges.csv'):
+        read('edges.csv', nodes='nodes.csv', regression=True)
+
+
+GRAPHML = '<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"/></graph></graphml>'
 BROKEN = {
     'suffix': ('graph.txt', 'x', 'files that end in .pt'),
     'columns': ('edges.csv', 'source,target\na,b\nc\n', r'1 columns in line 3'),
     'header': ('edges.csv', '0,1\n1,2\n', "'0,1' in line 1"),
     'number': ('edges.csv', 'source,target,weight\na,b,1\na,c,far\n', r"'far' in edges.csv, line 3, column weight"),
-    'no label': ('edges.csv', 'source,target\na,b\n', 'give the table with --nodes'),
-    'graphml': ('graph.graphml', '<graphml>\n <node>\n</graphml>', 'line 3, column 3'),
+    'no label': ('edges.csv', 'source,target\na,b\n', 'give a table of nodes with --nodes'),
+    'graphml': ('graph.graphml', '<graphml>\n <node>\n</graphml>', r'line 3, column 3: mismatched tag; accepted'),
+    'graphml without labels': ('graph.graphml', GRAPHML, 'accepted: nodes with labels; write an attribute of each node'),
     'torch': ('graph.pt', 'text', 'which is no file of torch'),
 }
 

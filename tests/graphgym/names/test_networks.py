@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -10,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loss import compute_loss
-from torch_geometric.graphgym.register import network_dict
+from torch_geometric.graphgym.register import act_dict, network_dict
 from torch_geometric.transforms import ToSparseTensor
 from yacs.config import CfgNode
 
@@ -137,6 +138,21 @@ def test_layers_share_one_graph(configure: Callable[..., None]) -> None:
 def test_layers_before_message_passing(configure: Callable[..., None]) -> None:
     configure('dataset.node_encoder False gnn.layers_pre_mp 2')
     assert predict(*build())[0].shape == (4, 10)
+
+
+@pytest.mark.parametrize('name', ['gelu', 'swish', 'lrelu_03'])
+def test_activations_of_graphgps(configure: Callable[..., None], name: str) -> None:
+    configure(f'gnn.act {name} gnn.layers_pre_mp 1')
+    model, batch = build()
+    x = torch.linspace(-2, 2, 9)
+    erf = torch.tensor([math.erf(value / math.sqrt(2)) for value in x.tolist()])
+    expected = {'gelu': x * (1 + erf) / 2, 'swish': x / (1 + (-x).exp()), 'lrelu_03': torch.where(x < 0, 0.3 * x, x)}[name]
+    for layers in (model.pre_mp, model.layers):  # the MLP of GraphGym's heads has relu for any gnn.act
+        acts = [module for module in layers.modules() if type(module).__module__ == 'torch.nn.modules.activation']
+        assert acts
+        assert all(torch.allclose(act(x), expected, atol=1e-6) for act in acts)
+    assert predict(model, batch)[0].isfinite().all()
+    assert name not in act_dict  # GraphGPS registers it itself
 
 
 @pytest.mark.parametrize('norm', ['layer_norm True gt.batch_norm False', 'layer_norm False gt.batch_norm False'])
