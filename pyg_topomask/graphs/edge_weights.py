@@ -15,22 +15,28 @@ def edge_weights_of(data: Data) -> tuple[str, Any]:
     r"""Returns the name and the value of the edge weights: :obj:`edge_weight`; or else :obj:`weight`, the name of NetworkX; or
     else :obj:`edge_attr` of one floating point number for each edge, with a warning. The value is :obj:`None` without weights.
     """
-    if 'edge_index' not in data or _value(data, 'edge_weight') is not None:
-        return 'edge_weight', _value(data, 'edge_weight')
-    if _is_of_edges(data, 'weight'):
-        if data.num_edges == data.num_nodes:
-            warn(
-                f'data: got weight of {data.num_edges} numbers for as many edges as nodes, which are used as edge weights. '
-                'Name weights of edges edge_weight, and weights of nodes node_weight.'
-            )
-        return 'weight', data['weight']
-    if _is_of_edges(data, 'edge_attr') and data['edge_attr'].is_floating_point():
+    name = name_of_weights(data)
+    if name == 'weight' and data.num_edges == data.num_nodes:
+        warn(
+            f'data: got weight of {data.num_edges} numbers for as many edges as nodes, which are used as edge weights. '
+            'Name weights of edges edge_weight, and weights of nodes node_weight.'
+        )
+    if name == 'edge_attr':
         warn(
             'data: got edge_attr of one number for each edge, which is used as edge weights. Name weights edge_weight, '
             'and give features of edges the shape [E, 1].'
         )
-        return 'edge_attr', data['edge_attr']
-    return 'edge_weight', None
+    return name, _value(data, name)
+
+
+def name_of_weights(data: Data) -> str:
+    r"""Returns the name of the attribute that has the edge weights, :obj:`"edge_weight"` if there are none."""
+    if 'edge_index' in data and _value(data, 'edge_weight') is None:
+        if _is_of_edges(data, 'weight'):
+            return 'weight'
+        if _is_of_edges(data, 'edge_attr') and data['edge_attr'].is_floating_point():
+            return 'edge_attr'
+    return 'edge_weight'
 
 
 def _value(data: Data, name: str) -> Any:

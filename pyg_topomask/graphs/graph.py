@@ -16,7 +16,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edge_checks import checked_edges
-from pyg_topomask.graphs.edge_weights import edge_weights_of
+from pyg_topomask.graphs.edge_weights import edge_weights_of, name_of_weights
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.normalization import check_normalization, inverse_degree
@@ -146,7 +146,7 @@ class Graph(States):
 
     def is_of(self, data: Data) -> bool:
         r"""Returns whether data still has what was read from it."""
-        if self.num_nodes != (data.num_nodes or 0):
+        if self.num_nodes != (data.num_nodes or 0) or name_of_weights(data) not in self.read:
             return False
         read = self.read.items()
         return all(_attribute(data, name) is value and _version(value) == version for name, (value, version) in read)

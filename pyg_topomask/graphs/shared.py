@@ -19,9 +19,9 @@ from pyg_topomask.utils.functorch import is_transforming
 #: How many graphs are kept.
 MAX_GRAPHS = 16
 
-# By the id of the edges, or of data: what a layer received, and the graph. The graph holds aliases of the tensors, which do not
-# keep them alive. The last one used is last.
-_GRAPHS: dict[int, tuple[_Received, Graph]] = {}
+# By the number of nodes and the ids of tensors, or by the id of data: what a layer received, and the graph. The graph holds
+# aliases of the tensors, which do not keep them alive. The last one used is last.
+_GRAPHS: dict[tuple[int, ...], tuple[_Received, Graph]] = {}
 _OF_DATA: dict[int, tuple[ref[Data], torch.dtype, Graph]] = {}
 
 
@@ -35,15 +35,15 @@ def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = N
     given = edge_index, edge_weight, batch
     if is_transforming() or torch.compiler.is_compiling() or not all(map(_is_watched, given)):
         return Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)
-    received, key = _Received(num_nodes, *given), id(edge_index)
-    earlier, graph = _GRAPHS.pop(key, (None, None))
+    received = _Received(num_nodes, *given)
+    earlier, graph = _GRAPHS.pop(received.key, (None, None))
     if graph is None or not received.equals(earlier):
         with torch.inference_mode(False):  # the graph may be trained on later
             edges, weight, of_nodes = (None if tensor is None else tensor.detach() for tensor in given)
             graph = Graph.from_tensors(edges, num_nodes, weight, of_nodes)
             graph.forward_pass = ForwardPass(of_one_call=True)
             graph.stored_elsewhere = transforms_of(edge_index)
-    _GRAPHS[key] = received, graph
+    _GRAPHS[received.key] = received, graph
     _forget_oldest(_GRAPHS)
     return graph
 
@@ -72,7 +72,7 @@ def _is_unchanged(graph: Graph, data: Data) -> bool:
     return all(_is_watched(value) for value, _ in graph.read.values()) and graph.is_of(data)
 
 
-def _forget_oldest(graphs: dict[int, Any]) -> None:
+def _forget_oldest(graphs: dict[Any, Any]) -> None:
     for oldest in list(graphs)[:-MAX_GRAPHS]:
         graphs.pop(oldest, None)
 
@@ -89,7 +89,7 @@ class _Received:
     r"""The arguments of a layer as they are now."""
 
     def __init__(self, num_nodes: int, *tensors: Tensor | None) -> None:
-        self.key = id(tensors[0])
+        self.key = num_nodes, *map(id, tensors)
         self.tensors = [None if tensor is None else ref(tensor, self._forget) for tensor in tensors]
         self.state = num_nodes, torch.get_default_dtype(), *map(_state_of, tensors)
 

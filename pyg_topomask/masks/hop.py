@@ -128,6 +128,16 @@ class HopMask(LogarithmicMask):
         hops = torch.arange(self.max_hops + 1, dtype=slope.dtype, device=slope.device)
         return (logarithm + slope * hops).clamp(max=_LARGEST).exp()
 
+    def get_extra_state(self) -> Tensor:
+        return torch.tensor(2 if self.geometric else int(self.positive))
+
+    def set_extra_state(self, state: Tensor) -> None:
+        geometric = round(float(state)) == 2
+        if geometric != self.geometric:
+            given = f'a state dictionary {"with" if geometric else "without"} f="geometric"'
+            raise ArgumentError('f', f'{given} for a mask {"without" if geometric else "with"} it', 'equal kinds of f')
+        super().set_extra_state(state)
+
     def settings(self) -> Hashable:
         return type(self), self.max_hops, self.flow
 

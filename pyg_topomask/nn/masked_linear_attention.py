@@ -62,7 +62,7 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
             :obj:`"positive"`, :obj:`"simplex"` and :obj:`"fourier"`. The last four take an optional number of random features,
             as in :obj:`"favor:64"`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
-        bias (bool): Learn additive biases in the four projections. (default: :obj:`True`)
+        bias (bool): Learn additive biases in the projections. (default: :obj:`True`)
         route (str): How to apply the mask, see :func:`~pyg_topomask.ops.masked_linear_attention`.
             (default: :obj:`"auto"`)
         out_channels (int, optional): Size of each output sample. (default: :obj:`channels`)
@@ -171,7 +171,8 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
         values = self.by_head(self.lin_sum(x).relu())
         with torch.autocast(device_type=x.device.type, enabled=False):  # sums over many nodes
             total = mask.matmul(values.to(torch.promote_types(values.dtype, torch.float32)))
-            return (total.sign() * total.abs().log1p()).to(values.dtype)
+            # The derivative is 1 at 0, where that of sign(t) log(1 + |t|) would be 0.
+            return (total.clamp(min=0).log1p() - (-total).relu().log1p()).to(values.dtype)
 
     def _warn_of_rounding(self, device: str) -> None:
         r"""Warns once if rounding of queries and keys may be amplified by sums of masks that cancel."""

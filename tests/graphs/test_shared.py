@@ -219,3 +219,23 @@ def test_the_graphs_of_few_data_are_kept() -> None:
     first = [graph_of_data(data) for data in graphs]
     assert graph_of_data(graphs[-1]) is first[-1]
     assert graph_of_data(graphs[0]) is not first[0]
+
+
+@pytest.mark.parametrize('name', ['edge_weight', 'weight', 'edge_attr'])
+@pytest.mark.filterwarnings('ignore:data. got edge_attr')
+def test_weights_that_come_later_are_seen(name: str) -> None:
+    data = Data(edge_index=edges(), num_nodes=NODES)
+    layer, x = MaskedLinearAttention(8, heads=2, mask=AdjacencyMask(2)), torch.randn(NODES, 8)
+    before = layer(x, graph=data)
+    data[name] = torch.rand(30)
+    after = layer(x, graph=data)
+    torch.testing.assert_close(after, layer(x, graph=Graph.from_data(data)), rtol=0, atol=0)
+    assert not torch.equal(before, after)
+
+
+def test_layers_with_and_without_weights_keep_a_graph_each() -> None:
+    edge_index, weight = edges(), torch.rand(30)
+    plain, weighted = shared_graph(edge_index, NODES), shared_graph(edge_index, NODES, weight)
+    assert plain is not weighted
+    assert shared_graph(edge_index, NODES) is plain
+    assert shared_graph(edge_index, NODES, weight) is weighted

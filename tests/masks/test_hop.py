@@ -155,3 +155,11 @@ def test_geometric_weights_have_two_numbers_a_head_and_continue() -> None:
     assert float(far.f.detach()[3, 200]) == pytest.approx(np.exp(64), rel=1e-5)
     with pytest.raises(ValueError, match='positive: got False'):
         HopMask(2, 3, 'geometric', positive=False)
+
+
+@pytest.mark.parametrize(('stored', 'loading'), [('geometric', 'balls'), ('balls', 'geometric')])
+def test_state_dictionaries_of_geometric_weights_are_not_those_of_others(stored: str, loading: str) -> None:
+    with pytest.raises(ValueError, match='f: got a state dictionary'):
+        HopMask(2, 1, loading).load_state_dict(HopMask(2, 1, stored).state_dict())  # both have two numbers a head
+    same = HopMask(2, 1, stored)
+    same.load_state_dict(HopMask(2, 1, stored).state_dict())

@@ -108,3 +108,14 @@ def test_without_sums_the_layer_is_as_it_was() -> None:
 def test_repr_names_the_sums() -> None:
     assert repr(layer('none')).endswith('sums=True)')
     assert 'sums' not in repr(MaskedLinearAttention(CHANNELS, HEADS))
+
+
+def test_weights_of_sums_that_are_zero_receive_gradients() -> None:
+    attention = HopAttention(2, heads=1, max_hops=1, f=torch.tensor([0.0, 1.0]), positive=False, sums=True)
+    with torch.no_grad():
+        attention.lin_sum.bias.fill_(1.0)
+    alone = torch.empty(2, 0, dtype=torch.long)  # all sums are 0: a node is at distance 0 from itself
+    attention(torch.ones(3, 2), alone).sum().backward()
+    read = attention.lin_out.weight.detach()[:, 2:].sum(0)
+    values = (attention.lin_sum(torch.ones(1, 2)).relu().detach() * read).sum()
+    torch.testing.assert_close(attention.mask.raw_f.grad[0, 0], 3 * values)

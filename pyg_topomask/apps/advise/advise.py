@@ -172,7 +172,9 @@ def _graphs() -> tuple[list[Data], float | None]:
         last = [graph.y for graph in loaders[-1].dataset]
         graphs = [graph for loader in loaders for graph in loader.dataset]
     else:
-        graphs = list(loaders[0].dataset) if hasattr(loaders[0].dataset, '__getitem__') else [loaders[0].data]
+        # Samplers of GraphSAINT are their own data set.
+        single = loaders[0].dataset is loaders[0] or not hasattr(loaders[0].dataset, '__getitem__')
+        graphs = [loaders[0].data] if single else list(loaders[0].dataset)
         last = [graph.y[graph.test_mask if 'test_mask' in graph else graph.val_mask] for graph in graphs if 'val_mask' in graph]
     if cfg.dataset.task_type != 'classification' or metric_best() != 'accuracy' or not last:
         return graphs, None

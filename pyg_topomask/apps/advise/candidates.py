@@ -103,7 +103,7 @@ def _words(profile: GraphProfile) -> Iterator[_Word]:
         why = f'{"weighted " * profile.weighted}walks, {_count(order, "product")} along {profile.degree:.1f} edges a node'
         yield _Word('PowerSeries', why, {'order': order})
     if profile.degree <= 8 and profile.farthest >= 10:
-        kind = {'kind': 'random_walk_laplacian'} if profile.directed else {}
+        kind = {} if profile.symmetric else {'kind': 'random_walk_laplacian'}
         yield _Word('HeatKernel', 'a smooth range for each head, 10 to 20 products', {'tolerance': 1e-3, **kind})
     walks = 'AsymmetricGRF' if profile.directed else 'GRF'
     yield _Word(walks, 'random walks, at a cost that does not depend on edges', {}, ('AddGraphRandomFeatures',))
@@ -111,14 +111,15 @@ def _words(profile: GraphProfile) -> Iterator[_Word]:
 
 def _stated(word: str, option: str, fitting: int) -> int:
     r"""Returns an option of a mask that the configuration states, or else the value that fits."""
-    options = cfg.topomask[word]
-    return fitting if options == attention_options(word) else int(options[option])
+    value = cfg.topomask[word][option]
+    return fitting if value == attention_options(word)[option] else int(value)
 
 
 def _options(word: _Word) -> list[str]:
-    options = []
-    if cfg.topomask[word.word] == attention_options(word.word):  # otherwise, those of the configuration
-        options = [text for key, value in word.options.items() for text in (f'topomask.{word.word}.{key}', str(value))]
+    defaults, options = attention_options(word.word), []
+    for key, value in word.options.items():
+        if cfg.topomask[word.word][key] == defaults[key]:  # otherwise, that of the configuration
+            options += [f'topomask.{word.word}.{key}', str(value)]
     transforms = list(cfg.topomask.transforms or [])
     present = [next(iter(entry)) if isinstance(entry, dict) else entry for entry in transforms]
     if missing := [name for name in word.transforms if name not in present]:

@@ -12,6 +12,7 @@ from scipy.sparse import coo_array, csr_array
 from scipy.sparse.csgraph import connected_components, dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import remove_self_loops
 
 from pyg_topomask.graphs.graph import Graph
 
@@ -48,6 +49,7 @@ class GraphProfile:
     degree: float
     one_way: float
     weighted: bool
+    symmetric: bool
     forest: bool
     grid: bool
     within: tuple[float, ...]
@@ -86,6 +88,7 @@ def profile(graphs: Sequence[Data], classes: bool) -> GraphProfile:
         degree=edges / max(1, int(nodes.sum())),
         one_way=sum(found.one_way for found in seen) / max(1, between),
         weighted=any(found.weighted for found in seen),
+        symmetric=all(found.symmetric for found in seen),
         forest=all(found.forest for found in seen),
         grid=all('grid_shape' in graph for graph in sample),
         within=tuple(np.mean([found.within for found in seen], axis=0).tolist()),
@@ -102,6 +105,7 @@ class _Measured:
     edges: int
     one_way: int
     weighted: bool
+    symmetric: bool
     forest: bool
     within: NDArray[np.float64]
     reaching: float
@@ -126,11 +130,21 @@ def _measure(data: Data, starts: int) -> _Measured:
         edges=matrix.nnz,
         one_way=one_way,
         weighted=weight is not None and weight.numel() > 0 and bool(weight.min() < weight.max()),
+        symmetric=one_way == 0 and _is_symmetric(graph),
         forest=(matrix + matrix.T).nnz == 2 * (size - components),
-        within=np.array([(finite <= hops).sum() / len(start) for hops in range(HOPS + 1)]),
-        reaching=finite.size / len(start),
+        within=np.array([(finite <= hops).sum() / max(1, len(start)) for hops in range(HOPS + 1)]),
+        reaching=finite.size / max(1, len(start)),
         farthest=int(finite.max()),
     )
+
+
+def _is_symmetric(graph: Graph) -> bool:
+    r"""Returns whether the weights of both directions are equal."""
+    if graph.edge_weight is None:
+        return True
+    (row, col), size = (end.cpu().numpy() for end in graph.row_and_col('source_to_target')), graph.num_nodes
+    matrix = csr_array(coo_array((graph.edge_weight.detach().cpu().double().numpy(), (row, col)), shape=(size, size)))
+    return abs(matrix - matrix.T).sum() == 0
 
 
 def _labeled(graph: Data) -> Tensor:
@@ -141,5 +155,5 @@ def _labeled(graph: Data) -> Tensor:
 
 def _equal(graph: Data) -> Tensor:
     r"""Returns whether the ends of each edge between nodes with labels have equal labels."""
-    row, col = graph.edge_index[:, _labeled(graph)[graph.edge_index].all(0)]
+    row, col = remove_self_loops(graph.edge_index[:, _labeled(graph)[graph.edge_index].all(0)])[0]
     return graph.y[row] == graph.y[col]

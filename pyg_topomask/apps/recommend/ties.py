@@ -19,6 +19,8 @@ def places_of_targets(scores: Iterable[Tensor], labels: Tensor, num_items: int) 
         num_items (int): The number of items.
     """
     places, begin = labels.new_full(labels.shape, num_items), 0
+    if labels.size(1) == 0:
+        return places
     for chunk in scores:
         inside = ((labels[0] >= begin) & (labels[0] < begin + chunk.size(0))).nonzero().squeeze(1)
         row, item = labels[0, inside] - begin, labels[1, inside]

@@ -20,7 +20,7 @@ from torch_geometric.graphgym.config import cfg
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.advise import advise, trials
 from pyg_topomask.apps.advise.candidates import candidates
-from pyg_topomask.apps.advise.profile import GraphProfile
+from pyg_topomask.apps.advise.profile import GraphProfile, profile
 from pyg_topomask.apps.runs.folder import locked
 from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
@@ -36,6 +36,7 @@ TREES: dict[str, Any] = {
     'degree': 2.0,
     'one_way': 0.0,
     'weighted': False,
+    'symmetric': True,
     'forest': True,
     'grid': False,
     'within': tuple(min(2.0**hops, 300.0) for hops in range(17)),
@@ -60,8 +61,20 @@ def test_masks_fit_the_graphs() -> None:
     assert names(largest=100) == [*plain, 'Transformer', 'Hop', 'Tree', 'PowerSeries', 'None+Hop']
     assert names(forest=False) == [*plain, 'Hop', 'PowerSeries', 'HeatKernel', 'None+Hop']
     assert names(forest=False, grid=True) == [*plain, 'Hop', 'Toeplitz', 'PowerSeries', 'None+Hop']
-    assert names(forest=False, one_way=0.5, farthest=5) == [*plain, 'Hop', 'PowerSeries', 'AsymmetricGRF', 'None+Hop']
-    assert names(one_way=0.5) == [*plain, 'Hop', 'PowerSeries', 'HeatKernel', 'None+Hop']  # directed trees are no Tree
+    assert names(forest=False, one_way=0.5, symmetric=False, farthest=5) == [
+        *plain,
+        'Hop',
+        'PowerSeries',
+        'AsymmetricGRF',
+        'None+Hop',
+    ]
+    assert names(one_way=0.5, symmetric=False) == [
+        *plain,
+        'Hop',
+        'PowerSeries',
+        'HeatKernel',
+        'None+Hop',
+    ]  # directed trees are no Tree
     dense = {'forest': False, 'degree': 90.0, 'within': (1.0, *[91.0] * 16)}
     assert names(**dense) == [*plain, 'GRF', 'None+GRF']
 
@@ -77,6 +90,30 @@ def test_options_of_the_configuration_are_kept_and_others_fit() -> None:
     hop = next(model for model in models if model.masked)
     assert hop.options == ('gt.layer_type', 'GINE+Hop', 'topomask.Hop.max_hops', '6')  # 2**6 = 64 nodes within 6 hops
     assert left_out == ['Transformer (all pairs), because a graph has more than 256 nodes']
+
+
+def test_an_option_that_is_stated_fixes_no_other() -> None:
+    load_config('digits', ['topomask.Hop.feature_map', 'square'])
+    hop = next(model for model in candidates(GraphProfile(**TREES))[0] if model.masked)
+    assert hop.options == ('gt.layer_type', 'GINE+Hop', 'topomask.Hop.max_hops', '6')
+
+
+def test_heat_kernels_of_asymmetric_graphs_are_those_of_random_walks() -> None:
+    one_way = Data(edge_index=torch.tensor([[0, 1, 1], [1, 0, 2]]), num_nodes=3)
+    both = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), edge_weight=torch.tensor([1.0, 2.0]), num_nodes=2)
+    equal = Data(edge_index=both.edge_index, edge_weight=torch.ones(2), num_nodes=2)
+    assert [profile([data], classes=False).symmetric for data in (one_way, both, equal)] == [False, False, True]
+    load_config('lookup-trees')
+    changed = {**TREES, 'forest': False, 'symmetric': False}  # hardly any edge leads one way
+    models, _ = candidates(GraphProfile(**changed))
+    heat = next(model for model in models if 'HeatKernel' in model.name)
+    assert ('topomask.HeatKernel.kind', 'random_walk_laplacian') == heat.options[4:6]
+
+
+def test_loops_are_no_edges_between_equal_labels_and_empty_graphs_have_a_profile() -> None:
+    loops = torch.tensor([[0, 1, 0, 1], [1, 0, 0, 1]])
+    assert profile([Data(edge_index=loops, y=torch.tensor([0, 1]), num_nodes=2)], classes=True).equal_labels == 0.0
+    assert profile([Data(edge_index=loops[:, :0], num_nodes=0)], classes=False).largest == 0
 
 
 def test_a_verdict_from_trainings(capsys: pytest.CaptureFixture[str]) -> None:

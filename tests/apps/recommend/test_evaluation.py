@@ -254,3 +254,9 @@ def test_metrics_over_all_orders_of_equal_scores(chunk_size: int) -> None:
 def test_unknown_order_of_equal_scores() -> None:
     with pytest.raises(ValueError, match=r"^ties: got 'best'; accepted: lower, mean, worst"):
         evaluate(torch.eye(2), torch.eye(2), torch.tensor([[0], [0]]), NONE.long(), k=1, ties='best')
+
+
+@pytest.mark.parametrize('ties', ['lower', 'mean', 'worst'])
+def test_metrics_without_targets_are_not_defined(ties: str) -> None:
+    result = evaluate(torch.eye(2), torch.eye(2), NONE.long(), NONE.long(), k=1, ties=ties)
+    assert all(math.isnan(value) for value in result.values())
