@@ -107,7 +107,7 @@ def test_heat_kernels_of_asymmetric_graphs_are_those_of_random_walks() -> None:
     changed = {**TREES, 'forest': False, 'symmetric': False}  # hardly any edge leads one way
     models, _ = candidates(GraphProfile(**changed))
     heat = next(model for model in models if 'HeatKernel' in model.name)
-    assert ('topomask.HeatKernel.kind', 'random_walk_laplacian') == heat.options[4:6]
+    assert heat.options[4:6] == ('topomask.HeatKernel.kind', 'random_walk_laplacian')
 
 
 def test_loops_are_no_edges_between_equal_labels_and_empty_graphs_have_a_profile() -> None:

@@ -51,7 +51,7 @@ def test_distances_and_kinds(name: str) -> None:
     assert found.one_way == sum((v, u) not in between for u, v in between) / len(between)
     assert found.forest == (name != 'cycle')
     assert found.degree == len(edges) / size
-    assert found.equal_labels == sum(u % 2 == v % 2 for u, v in edges) / len(edges)
+    assert found.equal_labels == sum(u % 2 == v % 2 for u, v in between) / len(between)
     ones = sum(i % 2 for i in range(size)) / size
     assert found.by_chance == pytest.approx(ones**2 + (1 - ones) ** 2)
     assert found.majority == max(ones, 1 - ones)
