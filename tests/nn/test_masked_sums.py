@@ -102,7 +102,7 @@ def test_without_sums_the_layer_is_as_it_was() -> None:
     torch.manual_seed(0)
     plain = MaskedLinearAttention(CHANNELS, HEADS, HopMask(HEADS))
     assert not [name for name in plain.state_dict() if 'sum' in name]
-    assert plain.lin_out.in_channels == CHANNELS
+    assert plain.lin_out.in_features == CHANNELS
 
 
 def test_repr_names_the_sums() -> None:
