@@ -51,6 +51,7 @@ ANY_GRAPH: dict[str, Callable[[], Module]] = {
     'adjacency': lambda: MaskedLinearAttention(4, 2, AdjacencyMask(2, normalization='sym')),
     'power_series': lambda: MaskedLinearAttention(4, 2, PowerSeriesMask(2)),
     'hop': lambda: HopAttention(4, 2),
+    'sums': lambda: HopAttention(4, 2, f='geometric', sums=True),
     'sin_degree': lambda: SinDegreeAttention(4, 2),
     'grf': lambda: GRFAttention(4, 2),
     'grf_of_weights': lambda: MaskedLinearAttention(
