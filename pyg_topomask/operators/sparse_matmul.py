@@ -111,8 +111,8 @@ def _set_up(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    grad_value, grad_x, *_ = _SpMM.backward(ctx, grad)
-    return grad_value, grad_x, None, None
+    grad_value, grad_x, _, *of_pattern = _SpMM.backward(ctx, grad)
+    return grad_value, grad_x, None, of_pattern
 
 
 _exported_spmm.register_autograd(_backward, setup_context=_set_up)

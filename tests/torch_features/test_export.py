@@ -157,6 +157,15 @@ def test_any_graph(name: str) -> None:
             program(x, edge_index + 5, *others)
 
 
+def test_gradients_of_a_program_with_sums() -> None:
+    layer, (x, edge_index, _) = ANY_GRAPH['sums'](), inputs(6)
+    program = torch.export.export(layer, (x, edge_index), strict=False).module()
+    of_program, of_layer = (
+        torch.autograd.grad(each(x, edge_index).square().sum(), list(each.parameters())) for each in (program, layer)
+    )
+    torch.testing.assert_close(of_program, of_layer)
+
+
 @pytest.mark.filterwarnings('ignore:max_walk_length is', 'ignore:The spectral radius')
 @pytest.mark.parametrize('name', by_day([*ANY_GRAPH], ['kmip', 'linear', 'grf']))
 def test_any_single_graph(name: str) -> None:
