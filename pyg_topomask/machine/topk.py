@@ -157,9 +157,7 @@ def _keep(top, chosen, held, bounds, maxima, ranks, space, places, query, num, s
 
 @compiled
 def _best(score, rows, width, size, num, groups, maxima, ranks, top, chosen, places, best, output, slots, first):  # type: ignore[no-untyped-def]
-    r"""Writes the best keys of some queries, given their scores with all keys, and with :math:`-\infty` up to a multiple of
-    groups.
-    """
+    r"""Writes the best keys of some queries, given their scores with all keys, and with NaN up to a multiple of groups."""
     for row in range(rows):
         start, number, bound = row * width, 0, score.dtype.type(-np.inf)
         if size > groups:
@@ -204,7 +202,7 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
             if number <= min(width, _FEW):
                 filled = (number + fewer - 1) // fewer * fewer
                 for row in range(_ROWS):
-                    scores[row * width + number : row * width + filled] = -np.inf
+                    scores[row * width + number : row * width + filled] = np.nan  # never among the best
                 for query in range(0, queries, _ROWS):
                     rows = min(_ROWS, queries - query)
                     place = ((first + begin + query) * heads + head) * channels

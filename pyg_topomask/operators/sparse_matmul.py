@@ -3,13 +3,14 @@ r"""Products with a sparse matrix whose values differ between heads, and their g
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.utils.functorch import LoopedFunction, keep_inputs
+from pyg_topomask.utils.functorch import LoopedFunction, is_exporting, keep_inputs
 
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
 
@@ -18,6 +19,8 @@ def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = Fal
     r"""Sparse matrix times dense matrix, per head: :math:`\mathbf{y}_i = \sum_j s_{ij} \mathbf{x}_j`, for entries :obj:`[H,
     nnz]` or :obj:`[1, nnz]` at the pattern, and :obj:`x` of shape :obj:`[num_cols, H, c]`. Differentiable in both.
     """
+    if is_exporting():
+        return _exported_spmm(value, x, transpose, list(pattern.tensors))
     return _SpMM.apply(value, x, transpose, *pattern.tensors)
 
 
@@ -85,6 +88,34 @@ class _SpMM(LoopedFunction):
         if ctx.needs_input_grad[1]:
             grad_x = spmm(pattern, value, grad, not ctx.transpose)
         return (grad_value, grad_x, None) + (None,) * len(tensors)
+
+
+# A custom operator, because torch.export reads no CSR tensors.
+@torch.library.custom_op(
+    'pyg_topomask::spmm', mutates_args=(), schema='(Tensor value, Tensor x, bool transpose, Tensor[] pattern) -> Tensor'
+)
+def _exported_spmm(value: Tensor, x: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    return _SpMM.forward(value, x, transpose, *pattern)
+
+
+@_exported_spmm.register_fake
+def _(value: Tensor, x: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    matrix = SparsePattern(*pattern)
+    rowptr = matrix.rowptr_t if transpose else matrix.rowptr
+    return x.new_empty(rowptr.numel() - 1, x.size(1), x.size(2))
+
+
+def _set_up(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    value, x, transpose, pattern = inputs
+    _SpMM.setup_context(ctx, (value, x, transpose, *pattern), output)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    grad_value, grad_x, _, *of_pattern = _SpMM.backward(ctx, grad)
+    return grad_value, grad_x, None, of_pattern
+
+
+_exported_spmm.register_autograd(_backward, setup_context=_set_up)
 
 
 class _SDDMM(LoopedFunction):

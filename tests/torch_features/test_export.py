@@ -51,6 +51,7 @@ ANY_GRAPH: dict[str, Callable[[], Module]] = {
     'adjacency': lambda: MaskedLinearAttention(4, 2, AdjacencyMask(2, normalization='sym')),
     'power_series': lambda: MaskedLinearAttention(4, 2, PowerSeriesMask(2)),
     'hop': lambda: HopAttention(4, 2),
+    'sums': lambda: HopAttention(4, 2, f='geometric', sums=True),
     'sin_degree': lambda: SinDegreeAttention(4, 2),
     'grf': lambda: GRFAttention(4, 2),
     'grf_of_weights': lambda: MaskedLinearAttention(
@@ -154,6 +155,15 @@ def test_any_graph(name: str) -> None:
     if name not in ('linear', 'kmip'):  # which read no edges
         with pytest.raises(ArgumentError, match='edge_index: got nodes'):
             program(x, edge_index + 5, *others)
+
+
+def test_gradients_of_a_program_with_sums() -> None:
+    layer, (x, edge_index, _) = ANY_GRAPH['sums'](), inputs(6)
+    program = torch.export.export(layer, (x, edge_index), strict=False).module()
+    of_program, of_layer = (
+        torch.autograd.grad(each(x, edge_index).square().sum(), list(each.parameters())) for each in (program, layer)
+    )
+    torch.testing.assert_close(of_program, of_layer)
 
 
 @pytest.mark.filterwarnings('ignore:max_walk_length is', 'ignore:The spectral radius')

@@ -117,7 +117,7 @@ def inspect_attention(
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        checkpoint (str or Path, optional): A checkpoint of :func:`~pyg_topomask.graphgym.train`. (default: :obj:`None`, the
+        checkpoint (str or Path, optional): A checkpoint of :func:`~pyg_topomask.apps.train.train`. (default: :obj:`None`, the
             best model of the run with that YAML in :obj:`out`)
         graphs (int, optional): The number of graphs. (default: :obj:`1`)
         out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)

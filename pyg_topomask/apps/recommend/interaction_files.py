@@ -216,6 +216,7 @@ def _read_archive(path: Path, min_rating: float) -> tuple[Tensor, int]:
             archive = np.load(file)
             if 'format' in archive.files:
                 matrix = load_npz(path).tocoo()
+                matrix.sum_duplicates()  # as SciPy reads them
                 row, col, rating = matrix.row, matrix.col, matrix.data
             else:
                 row, col = (archive[name] if name in archive.files else None for name in ('row', 'col'))

@@ -51,10 +51,11 @@ def _stored_labels(dataset: InMemoryDataset, split: str) -> Tensor | None:
     if 'y' in (dataset.slices or {}) and len(dataset.indices()) < dataset.slices['y'].numel() - 1:
         starts = dataset.slices['y'].tolist()
         labels = torch.cat([labels[starts[index] : starts[index + 1]] for index in dataset.indices()])
-    if cfg.gnn.head != 'node' or len(dataset) > 1:
-        return labels
     mask = dataset._data.get(name)
-    if not isinstance(mask, Tensor) or mask.dtype != torch.bool or mask.shape != labels.shape[:1]:
+    fits = isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == labels.shape[:1]
+    if cfg.gnn.head != 'node' or (len(dataset) > 1 and not fits):
+        return labels
+    if not fits:
         found = 'none' if mask is None else f'shape {list(mask.shape)} of {mask.dtype}'
         raise ArgumentError(name, f'{found} in data set {cfg.dataset.name!r}', f'torch.bool of shape [{labels.size(0)}]')
     return labels[mask]

@@ -48,6 +48,14 @@ def test_matrices_of_scipy(tmp_path: Path, form: str) -> None:
     assert dataset.notes[0] == f'{count} interactions rated 0 or below 4 in train dropped'
 
 
+def test_ratings_of_a_matrix_add_up_at_equal_places(tmp_path: Path) -> None:
+    matrix = scipy.sparse.coo_array(([1.0, 2.0, 1.0, -1.0], ([0, 0, 1, 1], [1, 1, 0, 0])), (2, 2))
+    scipy.sparse.save_npz(tmp_path / 'a.npz', matrix)
+    assert matrix.toarray().tolist() == [[0, 3], [0, 0]]
+    assert read_interactions(tmp_path / 'a.npz', min_rating=3).tolist() == [[0], [1]]
+    assert read_interactions(tmp_path / 'a.npz').tolist() == [[0], [1]]
+
+
 def test_ratings_of_pairs(tmp_path: Path) -> None:
     (tmp_path / 'a.txt').write_text('0 1 5 881250949\n0 2 0 881250949\n1 1 0.0\n1 3 -1\n2 3 3.5\n2 4\n3 4 word\n')
     (tmp_path / 'b.txt').write_text('2,1,0\n0,3,3\n')

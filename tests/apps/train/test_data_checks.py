@@ -179,13 +179,14 @@ def test_features_that_are_not_finite(run: Callable[..., dict[str, float]]) -> N
 
 
 class Nodes(InMemoryDataset):
-    """One graph with masks of several splits."""
+    """Equal graphs with masks of several splits."""
 
-    def __init__(self, masks: dict[str, Tensor], labels: Tensor) -> None:
+    def __init__(self, masks: dict[str, Tensor], labels: Tensor, graphs: int = 1) -> None:
         super().__init__(None)
         nodes = torch.arange(labels.size(0))
         edge_index = torch.stack([nodes, nodes.roll(1)])
-        self.data, self.slices = self.collate([Data(x=torch.randn(len(nodes), 4), edge_index=edge_index, y=labels, **masks)])
+        x = torch.randn(len(nodes), 4)
+        self.data, self.slices = self.collate([Data(x=x, edge_index=edge_index, y=labels, **masks) for _ in range(graphs)])
 
 
 def node_masks(splits: int) -> dict[str, Tensor]:
@@ -232,6 +233,17 @@ def test_masks_that_do_not_fit(run: Callable[..., dict[str, float]], masks: dict
     single = {name: mask[:, 0] for name, mask in node_masks(1).items()}
     with pytest.raises(ArgumentError, match=f'^{message}'):
         run(Nodes(single | masks, torch.arange(60) // 3 % 3), NODE_OPTIONS, 'cora')
+
+
+def test_labels_of_several_graphs_count_within_masks(run: Callable[..., dict[str, float]]) -> None:
+    single = {name: mask[:, 0] for name, mask in node_masks(1).items()}
+    outside = ~torch.stack(list(single.values())).any(0)
+    labels = (torch.arange(60) // 3 % 3).masked_fill(outside, -1)
+    row = run(Nodes(single, labels, graphs=2), NODE_OPTIONS, 'cora')
+    assert math.isfinite(row['test_loss'])
+    labels[single['val_mask']] = -1
+    with pytest.raises(ArgumentError, match=r'^y: got the labels -1 in the val split'):
+        run(Nodes(single, labels, graphs=2), f'{NODE_OPTIONS} name_tag other', 'cora')
 
 
 def test_nodes_that_were_not_measured(run: Callable[..., dict[str, float]]) -> None:
