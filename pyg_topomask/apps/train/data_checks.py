@@ -27,7 +27,10 @@ def check_data(loaders: Sequence[Any]) -> None:
     for split, loader in zip(SPLITS, loaders, strict=False):
         if isinstance(loader.dataset, InMemoryDataset) and loader.dataset.transform is None:
             _check_features(loader.dataset._data)
-            labels = _stored_labels(loader.dataset, split)
+            labels = _stored_labels(loader.dataset, split) if len(loader.dataset) > 0 else torch.empty(0)
+            if labels is not None and labels.size(0) == 0:
+                given = f'no sample in the {split} split of data set {cfg.dataset.name!r}'
+                raise ArgumentError('dataset.split', given, 'at least one graph, or one node of the mask, in each split')
             if labels is not None:
                 check_labels(labels, split)
                 _check_tasks(labels, split)
@@ -66,7 +69,7 @@ def check_labels(labels: Tensor, split: str) -> None:
     task, several = infer_task(), labels.dim() > 1 and labels.size(1) > 1
     where = f'in the {split} split of data set {cfg.dataset.name!r}'
     known = labels[~labels.isnan()]
-    if labels.numel() > 0 and known.numel() == 0:
+    if known.numel() == 0:
         raise ArgumentError('y', f'NaN for every label {where}', 'at least one label')
     if task == 'regression' and not cfg.custom_metrics and bool(known.isinf().any()):
         raise ArgumentError('y', f'infinite numbers {where}', 'finite numbers for regression, and NaN for no label')

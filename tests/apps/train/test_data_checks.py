@@ -227,6 +227,7 @@ def test_masks_of_several_splits(run: Callable[..., dict[str, float]], monkeypat
             {'test_mask': torch.arange(5)},
             r"test_mask: got shape \[5\] of torch.int64 in data set 'mine'; accepted: torch.bool of",
         ),
+        ({'test_mask': torch.zeros(60, dtype=torch.bool)}, "dataset.split: got no sample in the test split of data set 'mine'"),
     ],
 )
 def test_masks_that_do_not_fit(run: Callable[..., dict[str, float]], masks: dict[str, Tensor], message: str) -> None:
