@@ -69,7 +69,7 @@ def check_labels(labels: Tensor, split: str) -> None:
     task, several = infer_task(), labels.dim() > 1 and labels.size(1) > 1
     where = f'in the {split} split of data set {cfg.dataset.name!r}'
     known = labels[~labels.isnan()]
-    if known.numel() == 0:
+    if labels.numel() > 0 and known.numel() == 0:
         raise ArgumentError('y', f'NaN for every label {where}', 'at least one label')
     if task == 'regression' and not cfg.custom_metrics and bool(known.isinf().any()):
         raise ArgumentError('y', f'infinite numbers {where}', 'finite numbers for regression, and NaN for no label')
