@@ -60,9 +60,15 @@ class RouteMask(PackingMask):
         super().__init__(heads)
 
 
+class SumsMask(PackingMask):
+    def __init__(self, heads: int = 1, sums: bool = True) -> None:
+        super().__init__(heads)
+
+
 @pytest.mark.parametrize(
     ('name', 'mask', 'message'),
     [
+        ('Mine', SumsMask, "mask: got SumsMask, whose argument 'sums' is one of the attention; accepted:"),
         ('Mine', RouteMask, "mask: got RouteMask, whose argument 'route' is one of the attention; accepted:"),
         ('Mine', HeadlessMask, 'mask: got HeadlessMask, which has no argument heads; accepted:'),
         ('Mine', RequiredMask, "mask: got RequiredMask, whose argument 'hops' has no default; accepted:"),
