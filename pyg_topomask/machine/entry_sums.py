@@ -9,149 +9,114 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numba import types
-from numba.extending import intrinsic
 
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.vectors import Writer, index
+from pyg_topomask.machine.vectors import index, written
 
 
-@intrinsic
-def _weigh(
-    typing: Any, q: Any, k: Any, v: Any, mask: Any, weight: Any, denominator: Any, magnitude: Any, col: Any, i: Any, start: Any,
-    stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any,
-) -> Any:  # fmt: skip
+@written
+def _weigh(  # type: ignore[no-untyped-def]
+    write, q, k, v, mask, weight, denominator, magnitude, col, i, start, stop, final, heads, features, channels, stride
+):
     r"""Writes the weights of the entries of a row, :obj:`[stop - start, heads]`, their sums, and those of their magnitudes.
     The rows of :obj:`v` are read next.
     """
-    signature = types.void(q, k, v, mask, weight, denominator, magnitude, col, *(types.int64,) * 8)
+    pitch = write.times(heads, features)
+    query = write.at(q, write.times(i, pitch))
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        q, k, v, mask, weight, denominator, magnitude, col, i, start, stop, final, *rest = write.arguments
-        heads, features, channels, stride = rest
-        pitch = write.times(heads, features)
-        query = write.at(q, write.times(i, pitch))
+    def weigh(head: Any, number: int) -> None:
+        offset, factors = write.times(head, features), write.at(mask, write.times(head, stride))
+        total, size = write.variables(2, number)
+        with write.for_range(start, stop) as (entry, _):
+            later = write.times(write.column(col, write.ahead(entry, final)), heads)
+            for tensor, width in ((k, features), (v, channels)):
+                for row in write.rows(write.at(tensor, write.times(write.builder.add(later, head), width)), width, number):
+                    write.prefetch(row)
+            key = write.at(k, write.times(write.column(col, entry), pitch), offset)
+            queries, keys = (write.rows(x, features, number) for x in (write.at(query, offset), key))
+            score = write.dots(queries, keys, features)
+            product = write.multiply(score, write.strided(write.at(factors, entry), stride, number))
+            write.accumulate(total, product)
+            write.accumulate(size, write.magnitude(product))
+            write.store(product, write.at(weight, write.times(write.builder.sub(entry, start), heads), head))
+        write.store(write.builder.load(total), write.at(denominator, head))
+        write.store(write.builder.load(size), write.at(magnitude, head))
 
-        def weigh(head: Any, number: int) -> None:
-            offset, factors = write.times(head, features), write.at(mask, write.times(head, stride))
-            total, size = write.variables(2, number)
-            with write.for_range(start, stop) as (entry, _):
-                later = write.times(write.column(col, write.ahead(entry, final)), heads)
-                for tensor, width in ((k, features), (v, channels)):
-                    for row in write.rows(write.at(tensor, write.times(builder.add(later, head), width)), width, number):
-                        write.prefetch(row)
-                key = write.at(k, write.times(write.column(col, entry), pitch), offset)
-                queries, keys = (write.rows(x, features, number) for x in (write.at(query, offset), key))
-                score = write.dots(queries, keys, features)
-                factor = write.strided(write.at(factors, entry), stride, number)
-                product = write.multiply(score, factor)
-                write.accumulate(total, product)
-                write.accumulate(size, write.magnitude(product))
-                write.store(product, write.at(weight, write.times(builder.sub(entry, start), heads), head))
-            write.store(builder.load(total), write.at(denominator, head))
-            write.store(builder.load(size), write.at(magnitude, head))
-
-        write.for_groups(heads, weigh)
-        return context.get_dummy_value()
-
-    return signature, generate
+    write.for_groups(heads, weigh)
 
 
-@intrinsic
-def _differentiate(
-    typing: Any, q: Any, k: Any, upstream: Any, v: Any, shift: Any, mask: Any, grad_mask: Any, pairs: Any, col: Any, i: Any,
-    base: Any, start: Any, stop: Any, final: Any, heads: Any, features: Any, channels: Any, stride: Any, learned: Any,
-) -> Any:  # fmt: skip
+@written
+def _differentiate(  # type: ignore[no-untyped-def]
+    write, q, k, upstream, v, shift, mask, grad_mask, pairs, col, i, base, start, stop, final, heads, features, channels,
+    stride, learned,
+):  # fmt: skip
     r"""Writes the weights of the entries of a row and the gradients of their scores, :obj:`[nnz, 2, heads]` from entry
     :obj:`base`, and adds to those of the mask.
     """
-    signature = types.void(q, k, upstream, v, shift, mask, grad_mask, pairs, col, *(types.int64,) * 9, types.boolean)
+    widths = [(features, q, k), (channels, upstream, v)]
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        q, k, upstream, v, shift, mask, grad_mask, pairs, col, i, base, start, stop, final, heads, *rest = write.arguments
-        features, channels, stride, learned = rest
-        widths = [(features, q, k), (channels, upstream, v)]
+    def differentiate(head: Any, number: int) -> None:
+        shifts = write.load(write.at(shift, write.times(i, heads), head), number)
+        with write.for_range(start, stop) as (entry, _):
+            column, products = write.column(col, entry), []
+            later = write.column(col, write.ahead(entry, final))
+            for width, left, right in widths:
+                pitch, offset = write.times(heads, width), write.times(head, width)
+                for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
+                    write.prefetch(row)
+                x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
+                products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
+            score, change = products[0], write.add(products[1], shifts)
+            place = write.builder.add(write.times(head, stride), entry)
+            factor = write.strided(write.at(mask, place), stride, number)
+            target = write.at(pairs, write.times(write.builder.sub(entry, base), write.times(heads, index(2))), head)
+            write.store(write.multiply(score, factor), target)
+            write.store(write.multiply(change, factor), write.at(target, heads))
+            with write.builder.if_then(learned):
+                product = write.multiply(score, change)
+                for lane in range(number):  # one after the other: heads may share a number
+                    address = write.at(grad_mask, place, write.times(stride, index(lane)))
+                    write.builder.store(write.add(write.builder.load(address), write.lane(product, lane)), address)
 
-        def differentiate(head: Any, number: int) -> None:
-            shifts = write.load(write.at(shift, write.times(i, heads), head), number)
+    write.for_groups(heads, differentiate)
+
+
+def _write_sums(  # type: ignore[no-untyped-def]
+    write, weight, x, out, col, place, i, start, stop, heads, channels, first, stride, final, placed
+):
+    pitch = write.times(heads, channels)
+
+    def gather(head: Any, number: int) -> None:
+        offset = write.times(head, channels)
+        target = write.at(out, write.times(i, pitch), offset)
+
+        def total(channel: Any, mask: Any) -> None:
+            totals = write.variables(number, write.lanes)
             with write.for_range(start, stop) as (entry, _):
-                column, products = write.column(col, entry), []
-                later = write.column(col, write.ahead(entry, final))
-                for width, left, right in widths:
-                    pitch, offset = write.times(heads, width), write.times(head, width)
-                    for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
-                        write.prefetch(row)
-                    x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
-                    products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
-                score, change = products[0], write.add(products[1], shifts)
-                place = builder.add(write.times(head, stride), entry)
-                factor = write.strided(write.at(mask, place), stride, number)
-                target = write.at(pairs, write.times(builder.sub(entry, base), write.times(heads, index(2))), head)
-                write.store(write.multiply(score, factor), target)
-                write.store(write.multiply(change, factor), write.at(target, heads))
-                with builder.if_then(learned):
-                    product = write.multiply(score, change)
-                    for lane in range(number):  # one after the other: heads may share a number
-                        address = write.at(grad_mask, place, write.times(stride, index(lane)))
-                        builder.store(write.add(builder.load(address), write.lane(product, lane)), address)
+                if placed:  # those of rows have been read before
+                    ahead = write.ahead(entry, final)
+                    write.prefetch(write.at(weight, write.times(write.column(place, ahead), stride), first, head))
+                    later = write.at(x, write.times(write.column(col, ahead), pitch), offset, channel)
+                    for each in write.rows(later, channels, number):
+                        write.prefetch(each)
+                at = write.column(place, entry) if placed else write.builder.sub(entry, start)
+                weights = write.at(weight, write.times(at, stride), first, head)
+                row = write.at(x, write.times(write.column(col, entry), pitch), offset, channel)
+                for lane, each in enumerate(totals):
+                    factor = write.filled(write.builder.load(write.at(weights, index(lane))), write.lanes)
+                    value = write.load(write.at(row, write.times(channels, index(lane))), write.lanes, mask)
+                    write.accumulate(each, write.multiply(factor, value))
+            for lane, each in enumerate(totals):
+                write.store(write.builder.load(each), write.at(target, write.times(channels, index(lane)), channel), mask)
 
-        write.for_groups(heads, differentiate)
-        return context.get_dummy_value()
+        write.for_channels(channels, total)
 
-    return signature, generate
-
-
-def _gatherer(placed: bool) -> Any:
-    @intrinsic
-    def gather(
-        typing: Any, weight: Any, x: Any, out: Any, col: Any, place: Any, i: Any, start: Any, stop: Any, heads: Any,
-        channels: Any, first: Any, stride: Any, final: Any,
-    ) -> Any:  # fmt: skip
-        signature = types.void(weight, x, out, col, place, *(types.int64,) * 8)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder, signature.args, arguments)
-            weight, x, out, col, place, i, start, stop, heads, channels, first, stride, final = write.arguments
-            pitch = write.times(heads, channels)
-
-            def gather(head: Any, number: int) -> None:
-                offset = write.times(head, channels)
-                target = write.at(out, write.times(i, pitch), offset)
-
-                def total(channel: Any, mask: Any) -> None:
-                    totals = write.variables(number, write.lanes)
-                    with write.for_range(start, stop) as (entry, _):
-                        if placed:  # those of rows have been read before
-                            ahead = write.ahead(entry, final)
-                            write.prefetch(write.at(weight, write.times(write.column(place, ahead), stride), first, head))
-                            later = write.at(x, write.times(write.column(col, ahead), pitch), offset, channel)
-                            for each in write.rows(later, channels, number):
-                                write.prefetch(each)
-                        at = write.column(place, entry) if placed else builder.sub(entry, start)
-                        weights = write.at(weight, write.times(at, stride), first, head)
-                        row = write.at(x, write.times(write.column(col, entry), pitch), offset, channel)
-                        for lane, each in enumerate(totals):
-                            factor = write.filled(builder.load(write.at(weights, index(lane))), write.lanes)
-                            value = write.load(write.at(row, write.times(channels, index(lane))), write.lanes, mask)
-                            write.accumulate(each, write.multiply(factor, value))
-                    for lane, each in enumerate(totals):
-                        write.store(builder.load(each), write.at(target, write.times(channels, index(lane)), channel), mask)
-
-                write.for_channels(channels, total)
-
-            write.for_groups(heads, gather)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return gather
+    write.for_groups(heads, gather)
 
 
 # Both add sum_e w_e x_col(e) over the entries e of a row. The first reads the weights in the order of the entries, the second
 # at given places.
-_gather, _gather_placed = _gatherer(False), _gatherer(True)
+_gather, _gather_placed = written(_write_sums, placed=False), written(_write_sums, placed=True)
 
 
 @compiled

@@ -2,20 +2,19 @@ r"""The pairs of nodes within a number of hops, by a breadth-first search from e
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 import torch
 from llvmlite import ir
 from numba import types
-from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.bitmaps import lowest_bit, sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import Writer
+from pyg_topomask.machine.vectors import written
 
 # Labels that are looked at together.
 _BITS = 64
@@ -79,17 +78,12 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
             place += 1
 
 
-@intrinsic
-def _labelled(typing: Any, label: Any, start: Any) -> Any:
+@partial(written, returns=types.int64)
+def _labelled(write, label, start):  # type: ignore[no-untyped-def]
     r"""Returns which of 64 labels are not 0, one bit for each."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        pointer = write.at(*write.arguments)
-        labels = builder.load(builder.bitcast(pointer, _LABELS.as_pointer()), align=2)
-        return builder.bitcast(builder.icmp_unsigned('!=', labels, ir.Constant(_LABELS, [0] * _BITS)), ir.IntType(_BITS))
-
-    return types.int64(label, types.int64), generate
+    pointer = write.builder.bitcast(write.at(label, start), _LABELS.as_pointer())
+    differ = write.builder.icmp_unsigned('!=', write.builder.load(pointer, align=2), ir.Constant(_LABELS, [0] * _BITS))
+    return write.builder.bitcast(differ, ir.IntType(_BITS))
 
 
 @compiled

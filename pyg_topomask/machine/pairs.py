@@ -7,12 +7,9 @@ times on 16 of 400 (4 walks of 3 hops, Zen 5).
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
-from numba import types
-from numba.extending import intrinsic
 from torch import Tensor
 from torch.nn.functional import pad
 
@@ -21,7 +18,7 @@ from pyg_topomask.machine.bitmaps import sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.patterns import pointers, with_transpose
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
-from pyg_topomask.machine.vectors import Writer
+from pyg_topomask.machine.vectors import multiply_add
 
 
 @compiled
@@ -67,27 +64,6 @@ def _meet(  # type: ignore[no-untyped-def]
     return pairs, used
 
 
-@intrinsic
-def _add_multiple(typing: Any, x: Any, factor: Any, out: Any, start: Any, out_start: Any, size: Any) -> Any:
-    r"""Adds a multiple of some numbers to others."""
-    signature = types.void(x, x.dtype, out, types.int64, types.int64, types.int64)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        x, factor, out, start, out_start, size = write.arguments
-        factors = write.filled(factor, write.lanes)
-
-        def add(place: Any, mask: Any) -> None:
-            target = write.at(out, out_start, place)
-            product = write.multiply(factors, write.load(write.at(x, start, place), write.lanes, mask))
-            write.store(write.add(write.load(target, write.lanes, mask), product), target, mask)
-
-        write.for_channels(size, add)
-        return context.get_dummy_value()
-
-    return signature, generate
-
-
 @compiled
 def _add_blocks(  # type: ignore[no-untyped-def]
     first_graph, last_graph, ptr, pairs, rowptr, start, visited, length, load, other_rowptr, other_start, other_visited,
@@ -111,7 +87,7 @@ def _add_blocks(  # type: ignore[no-untyped-def]
             target = pairs[graph] + (start[visit] - first) * number
             for other in range(hops + 1):
                 row, kind = other * number + visited[visit] - first, np.int64(length[visit]) + other
-                _add_multiple(table, load[visit], out, row * number, kind * pairs[-1] + target, number)
+                multiply_add(load, table, out, visit, 0, 0, row * number, 0, kind * pairs[-1] + target, 0, 1, 1, number)
 
 
 @compiled

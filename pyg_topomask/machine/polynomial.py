@@ -15,8 +15,6 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numba import types
-from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
@@ -24,7 +22,7 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.entries import closed_ends
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, in_threads
-from pyg_topomask.machine.vectors import Writer, dot_rows, index, multiply, multiply_add
+from pyg_topomask.machine.vectors import dot_rows, index, multiply, multiply_add, written
 
 T = TypeVar('T')
 
@@ -35,68 +33,55 @@ _BLOCK, _FEATURES, _NODES = 2**17, (8, 4), 256
 _COLUMNS, _TERMS = 64, 2**20
 
 
-def _stepper(terms: bool) -> Any:
-    @intrinsic
-    def step(
-        typing: Any, value: Any, col: Any, rowptr: Any, x: Any, y: Any, u: Any, total: Any, dot: Any, first: Any, last: Any,
-        columns: Any, alpha: Any, beta: Any, gamma: Any,
-    ) -> Any:  # fmt: skip
-        number = value.dtype
-        signature = types.void(value, col, rowptr, x, y, u, total, dot, *(types.int64,) * 3, number, number, number)
+def _step(  # type: ignore[no-untyped-def]
+    write, value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma, terms
+):
+    builder = write.builder
+    products = write.variables(4, write.lanes)
+    recurrent = builder.fcmp_ordered('!=', beta, write.number(0.0))
+    alphas, betas, gammas = (write.filled(each, write.lanes) for each in (alpha, beta, gamma))
+    final = builder.sub(write.column(rowptr, last), index(1))
+    with write.for_range(first, last) as (row, _):
+        start, stop = write.column(rowptr, row), write.column(rowptr, builder.add(row, index(1)))
+        offset = write.times(builder.sub(row, first), columns)
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder, signature.args, arguments)
-            value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma = write.arguments
-            products = write.variables(4, write.lanes)
-            recurrent = builder.fcmp_ordered('!=', beta, write.number(0.0))
-            alphas, betas, gammas = (write.filled(each, write.lanes) for each in (alpha, beta, gamma))
-            final = builder.sub(write.column(rowptr, last), index(1))
-            with write.for_range(first, last) as (row, _):
-                start, stop = write.column(rowptr, row), write.column(rowptr, builder.add(row, index(1)))
-                offset = write.times(builder.sub(row, first), columns)
+        def of_columns(column: list[Any], mask: Any) -> None:
+            sums = write.variables(len(column), write.lanes)
+            places = [builder.add(offset, each) for each in column]
+            with write.for_range(start, stop) as (entry, _):
+                later = write.times(builder.sub(write.column(col, write.ahead(entry, final)), first), columns)
+                for each in column:
+                    write.prefetch(write.at(x, later, each))
+                factor = write.filled(builder.load(write.at(value, entry)), write.lanes)
+                source = write.times(builder.sub(write.column(col, entry), first), columns)
+                for total_of, each in zip(sums, column, strict=True):
+                    vector = write.load(write.at(x, source, each), write.lanes, mask)
+                    write.accumulate(total_of, write.multiply(factor, vector))
+            for product, total_of, place in zip(products, sums, places, strict=False):
+                target = write.at(y, place)
+                builder.store(write.multiply(alphas, builder.load(total_of)), total_of)
+                with builder.if_then(recurrent):
+                    write.accumulate(total_of, write.multiply(betas, write.load(target, write.lanes, mask)))
+                given = write.load(write.at(u, place), write.lanes, mask)
+                if not terms:
+                    write.accumulate(total_of, write.multiply(gammas, given))
+                result = builder.load(total_of)
+                write.store(result, target, mask)
+                if terms:
+                    write.accumulate(product, write.multiply(given, result))
+                    summed = write.at(total, place)
+                    before = write.load(summed, write.lanes, mask)
+                    write.store(write.add(before, write.multiply(gammas, result)), summed, mask)
 
-                def of_columns(column: list[Any], mask: Any) -> None:
-                    sums = write.variables(len(column), write.lanes)
-                    places = [builder.add(offset, each) for each in column]
-                    with write.for_range(start, stop) as (entry, _):
-                        later = write.times(builder.sub(write.column(col, write.ahead(entry, final)), first), columns)
-                        for each in column:
-                            write.prefetch(write.at(x, later, each))
-                        factor = write.filled(builder.load(write.at(value, entry)), write.lanes)
-                        source = write.times(builder.sub(write.column(col, entry), first), columns)
-                        for total_of, each in zip(sums, column, strict=True):
-                            vector = write.load(write.at(x, source, each), write.lanes, mask)
-                            write.accumulate(total_of, write.multiply(factor, vector))
-                    for product, total_of, place in zip(products, sums, places, strict=False):
-                        target = write.at(y, place)
-                        builder.store(write.multiply(alphas, builder.load(total_of)), total_of)
-                        with builder.if_then(recurrent):
-                            write.accumulate(total_of, write.multiply(betas, write.load(target, write.lanes, mask)))
-                        given = write.load(write.at(u, place), write.lanes, mask)
-                        if not terms:
-                            write.accumulate(total_of, write.multiply(gammas, given))
-                        result = builder.load(total_of)
-                        write.store(result, target, mask)
-                        if terms:
-                            write.accumulate(product, write.multiply(given, result))
-                            summed = write.at(total, place)
-                            before = write.load(summed, write.lanes, mask)
-                            write.store(write.add(before, write.multiply(gammas, result)), summed, mask)
-
-                write.for_wide(columns, of_columns)
-            if terms:
-                first_two, last_two = (write.add(*map(builder.load, products[at : at + 2])) for at in (0, 2))
-                write.store(write.add(first_two, last_two), dot)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return step
+        write.for_wide(columns, of_columns)
+    if terms:
+        first_two, last_two = (write.add(*map(builder.load, products[at : at + 2])) for at in (0, 2))
+        write.store(write.add(first_two, last_two), dot)
 
 
 # Both write y = alpha * B x + beta * y. The first also adds gamma * u. The second also adds gamma * y to a total, and writes a
 # vector of products of y with u.
-_clenshaw_step, _term_step = _stepper(False), _stepper(True)
+_clenshaw_step, _term_step = written(_step, terms=False), written(_step, terms=True)
 
 
 @compiled

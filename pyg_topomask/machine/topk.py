@@ -6,19 +6,18 @@ channels, 4 heads, Zen 5); with comparisons with the bound in plain Numba too, 1
 
 from __future__ import annotations
 
-from typing import Any
+from functools import partial
 
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.machine.bitmaps import lowest_bit
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import array_of, in_chunks
-from pyg_topomask.machine.vectors import Writer, index, multiply
+from pyg_topomask.machine.vectors import index, multiply, written
 
 # Queries whose scores are computed together, queries that read a block of keys in turn, and scores that are compared together.
 _ROWS, _QUERIES, _LANES = 8, 64, 16
@@ -36,65 +35,46 @@ _FEW = 512
 _INTEGER, _INTEGERS = ir.IntType(32), ir.VectorType(ir.IntType(32), _LANES)
 
 
-@intrinsic
-def _maxima(typing: Any, x: Any, start: Any, size: Any, groups: Any, out: Any) -> Any:
+@written
+def _maxima(write, x, start, size, groups, out):  # type: ignore[no-untyped-def]
     r"""Writes the maxima of groups. Group i holds the numbers at i, i + groups, i + 2 groups and so on."""
-    signature = types.void(x, types.int64, types.int64, types.int64, out)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        x, start, size, groups, out = write.arguments
-        (largest,) = write.variables(1, _LANES)
-        with write.for_range(index(0), groups, _LANES) as (group, _):
-            builder.store(write.load(write.at(x, start, group), _LANES), largest)
-            with cgutils.for_range_slice(builder, builder.add(group, groups), size, groups) as (place, _):
-                numbers, before = write.load(write.at(x, start, place), _LANES), builder.load(largest)
-                builder.store(builder.select(builder.fcmp_ordered('>', numbers, before), numbers, before), largest)
-            write.store(builder.load(largest), write.at(out, group))
-        return context.get_dummy_value()
-
-    return signature, generate
+    builder = write.builder
+    (largest,) = write.variables(1, _LANES)
+    with write.for_range(index(0), groups, _LANES) as (group, _):
+        builder.store(write.load(write.at(x, start, group), _LANES), largest)
+        with cgutils.for_range_slice(builder, builder.add(group, groups), size, groups) as (place, _):
+            numbers, before = write.load(write.at(x, start, place), _LANES), builder.load(largest)
+            builder.store(builder.select(builder.fcmp_ordered('>', numbers, before), numbers, before), largest)
+        write.store(builder.load(largest), write.at(out, group))
 
 
-@intrinsic
-def _rank(typing: Any, x: Any, start: Any, number: Any, out: Any) -> Any:
+@written
+def _rank(write, x, start, number, out):  # type: ignore[no-untyped-def]
     r"""Writes how many of some numbers are larger than each of them, or equal and before it."""
-    signature = types.void(x, types.int64, types.int64, out)
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        x, start, number, out = write.arguments
-        count, lanes = cgutils.alloca_once(builder, _INTEGERS), ir.Constant(_INTEGERS, list(range(_LANES)))
-        with write.for_range(index(0), number, _LANES) as (place, _):
-            numbers = write.load(write.at(x, start, place), _LANES)
-            positions = builder.add(lanes, write.filled(builder.trunc(place, _INTEGER), _LANES))
-            builder.store(ir.Constant(_INTEGERS, [0] * _LANES), count)
-            with write.for_range(index(0), number) as (other, _):
-                given = write.filled(builder.load(write.at(x, start, other)), _LANES)
-                before = builder.icmp_signed('<', write.filled(builder.trunc(other, _INTEGER), _LANES), positions)
-                equal = builder.and_(builder.fcmp_ordered('==', given, numbers), before)
-                larger = builder.or_(builder.fcmp_ordered('>', given, numbers), equal)
-                builder.store(builder.sub(builder.load(count), builder.sext(larger, _INTEGERS)), count)
-            builder.store(builder.load(count), builder.bitcast(write.at(out, place), _INTEGERS.as_pointer()), align=4)
-        return context.get_dummy_value()
-
-    return signature, generate
+    builder = write.builder
+    count, lanes = cgutils.alloca_once(builder, _INTEGERS), ir.Constant(_INTEGERS, list(range(_LANES)))
+    with write.for_range(index(0), number, _LANES) as (place, _):
+        numbers = write.load(write.at(x, start, place), _LANES)
+        positions = builder.add(lanes, write.filled(builder.trunc(place, _INTEGER), _LANES))
+        builder.store(ir.Constant(_INTEGERS, [0] * _LANES), count)
+        with write.for_range(index(0), number) as (other, _):
+            given = write.filled(builder.load(write.at(x, start, other)), _LANES)
+            before = builder.icmp_signed('<', write.filled(builder.trunc(other, _INTEGER), _LANES), positions)
+            equal = builder.and_(builder.fcmp_ordered('==', given, numbers), before)
+            larger = builder.or_(builder.fcmp_ordered('>', given, numbers), equal)
+            builder.store(builder.sub(builder.load(count), builder.sext(larger, _INTEGERS)), count)
+        builder.store(builder.load(count), builder.bitcast(write.at(out, place), _INTEGERS.as_pointer()), align=4)
 
 
-@intrinsic
-def _larger(typing: Any, x: Any, start: Any, bound: Any, equal: Any) -> Any:
+@partial(written, returns=types.int64)
+def _larger(write, x, start, bound, equal):  # type: ignore[no-untyped-def]
     r"""Returns which of a vector of numbers are above a bound, or equal to it if they shall, one bit for each."""
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        x, start, bound, equal = write.arguments
-        numbers, bounds = write.load(write.at(x, start), _LANES), write.filled(bound, _LANES)
-        also = write.filled(builder.trunc(equal, ir.IntType(1)), _LANES)
-        reached = builder.and_(builder.fcmp_ordered('==', numbers, bounds), also)
-        larger = builder.or_(builder.fcmp_ordered('>', numbers, bounds), reached)
-        return builder.zext(builder.bitcast(larger, ir.IntType(_LANES)), ir.IntType(64))
-
-    return types.int64(x, types.int64, x.dtype, types.int64), generate
+    builder = write.builder
+    numbers, bounds = write.load(write.at(x, start), _LANES), write.filled(bound, _LANES)
+    also = write.filled(builder.trunc(equal, ir.IntType(1)), _LANES)
+    reached = builder.and_(builder.fcmp_ordered('==', numbers, bounds), also)
+    larger = builder.or_(builder.fcmp_ordered('>', numbers, bounds), reached)
+    return builder.zext(builder.bitcast(larger, ir.IntType(_LANES)), ir.IntType(64))
 
 
 @compiled

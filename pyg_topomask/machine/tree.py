@@ -15,14 +15,12 @@ from typing import Any, TypeVar
 
 import numpy as np
 import torch
-from numba import types
-from numba.extending import intrinsic
 from torch import Tensor
 
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, in_threads
 from pyg_topomask.machine.tree_factors import TreeFactors
-from pyg_topomask.machine.vectors import Writer, dot_rows, multiply, multiply_add
+from pyg_topomask.machine.vectors import dot_rows, multiply, multiply_add, written
 
 T = TypeVar('T')
 
@@ -34,38 +32,22 @@ _MOST = 2**26
 _COLUMNS = 64
 
 
-def _combiner(add: bool) -> Any:
-    @intrinsic
-    def combine(
-        typing: Any, x: Any, y: Any, out: Any, alpha: Any, beta: Any, x_start: Any, y_start: Any, out_start: Any, columns: Any
-    ) -> Any:
-        signature = types.void(x, y, out, alpha, beta, *(types.int64,) * 4)
+def _combine(write, x, y, out, alpha, beta, x_start, y_start, out_start, columns, add):  # type: ignore[no-untyped-def]
+    terms = [(write.filled(alpha, write.lanes), write.at(x, x_start))]
+    if add:
+        terms.append((write.filled(beta, write.lanes), write.at(y, y_start)))
+    target = write.at(out, out_start)
 
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            write = Writer(context, builder, signature.args, arguments)
-            x, y, out, alpha, beta, x_start, y_start, out_start, columns = write.arguments
-            terms = [(write.filled(alpha, write.lanes), write.at(x, x_start))]
-            if add:
-                terms.append((write.filled(beta, write.lanes), write.at(y, y_start)))
-            target = write.at(out, out_start)
+    def of_columns(column: list[Any], mask: Any) -> None:
+        for each in column:
+            first, *rest = (write.multiply(factor, write.load(write.at(row, each), write.lanes, mask)) for factor, row in terms)
+            write.store(write.add(first, *rest) if rest else first, write.at(target, each), mask)
 
-            def of_columns(column: list[Any], mask: Any) -> None:
-                for each in column:
-                    first, *rest = (
-                        write.multiply(factor, write.load(write.at(row, each), write.lanes, mask)) for factor, row in terms
-                    )
-                    write.store(write.add(first, *rest) if rest else first, write.at(target, each), mask)
-
-            write.for_wide(columns, of_columns)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return combine
+    write.for_wide(columns, of_columns)
 
 
 # alpha times a row of x, without and with beta times a row of y.
-_scaled, _combined = _combiner(False), _combiner(True)
+_scaled, _combined = written(_combine, add=False), written(_combine, add=True)
 
 
 @compiled

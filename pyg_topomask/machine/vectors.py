@@ -6,6 +6,7 @@ prepared blocks, and 2.1 to 5.8 times in masks of low rank (128 graphs of 30 nod
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -202,72 +203,69 @@ def _places(lanes: int, heads: int) -> list[int]:
     return [parts[0].index(head) for head in range(heads)]
 
 
-def _multiplier(add: bool) -> Any:
-    @intrinsic
-    def multiply(
-        typing: Any, a: Any, b: Any, out: Any, a_start: Any, a_row: Any, a_col: Any, b_start: Any, b_row: Any, out_start: Any,
-        out_row: Any, rows: Any, inner: Any, columns: Any,
-    ) -> Any:  # fmt: skip
-        signature = types.void(a, b, out, *(types.int64,) * 10)
+def written(body: Callable[..., Any], returns: Any = types.void, **settings: bool) -> Any:
+    r"""Returns a function of machine code, given one that writes it with a :class:`Writer`. That gets a pointer to the numbers
+    of each array, all integers with 64 bits, and settings that differ between versions of the code.
+    """
+    parameters = list(inspect.signature(body).parameters.values())
+
+    def typed(typing: Any, *kinds: Any) -> Any:
+        given = (types.int64 if isinstance(kind, types.Integer) else kind for kind in kinds)
 
         def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
             write = Writer(context, builder, signature.args, arguments)
-            a, b, out, a_start, a_row, a_col, b_start, b_row, out_start, out_row, rows, inner, columns = write.arguments
-            left, right, target = write.at(a, a_start), write.at(b, b_start), write.at(out, out_start)
+            result = body(write, *write.arguments, **settings)
+            return context.get_dummy_value() if returns == types.void else result
 
-            def of_columns(column: Any, mask: Any) -> None:
-                def of_rows(first: Any, number: int) -> None:
-                    factors = write.rows(write.at(left, write.times(first, a_row)), a_row, number)
-                    places = write.rows(write.at(target, write.times(first, out_row), column), out_row, number)
-                    totals = write.variables(number, write.lanes)
-                    if add:
-                        for total, place in zip(totals, places, strict=True):
-                            builder.store(write.load(place, write.lanes, mask), total)
-                    with write.for_range(index(0), inner) as (step, _):
-                        vector = write.load(write.at(right, write.times(step, b_row), column), write.lanes, mask)
-                        offset = write.times(step, a_col)
-                        for total, factor in zip(totals, factors, strict=True):
-                            number_of_row = write.filled(builder.load(write.at(factor, offset)), write.lanes)
-                            write.accumulate(total, write.multiply(number_of_row, vector))
-                    for total, place in zip(totals, places, strict=True):
-                        write.store(builder.load(total), place, mask)
+        return returns(*given), generate
 
-                write.for_groups(rows, of_rows, _ROWS)
-
-            write.for_channels(columns, of_columns)
-            return context.get_dummy_value()
-
-        return signature, generate
-
-    return multiply
+    typed.__name__ = body.__name__
+    typed.__signature__ = inspect.Signature(parameters[: len(parameters) - len(settings)])  # type: ignore[attr-defined]
+    return intrinsic(typed)
 
 
-@intrinsic
-def dot_rows(
-    typing: Any, x: Any, y: Any, out: Any, x_start: Any, x_row: Any, y_start: Any, y_row: Any, out_start: Any, out_row: Any,
-    rows: Any, columns: Any,
-) -> Any:  # fmt: skip
-    r"""Writes the products of the rows of two matrices."""
-    signature = types.void(x, y, out, *(types.int64,) * 8)
+def _multiply(  # type: ignore[no-untyped-def]
+    write, a, b, out, a_start, a_row, a_col, b_start, b_row, out_start, out_row, rows, inner, columns, add
+):
+    left, right, target = write.at(a, a_start), write.at(b, b_start), write.at(out, out_start)
 
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        write = Writer(context, builder, signature.args, arguments)
-        x, y, out, x_start, x_row, y_start, y_row, out_start, out_row, rows, columns = write.arguments
-
+    def of_columns(column: Any, mask: Any) -> None:
         def of_rows(first: Any, number: int) -> None:
-            starts = [(x, x_start, x_row), (y, y_start, y_row), (out, out_start, out_row)]
-            left, right, target = (
-                write.rows(write.at(pointer, start, write.times(first, row)), row, number) for pointer, start, row in starts
-            )
-            products = write.dots(left, right, columns)
-            for lane, place in enumerate(target):
-                builder.store(write.lane(products, lane), place)
+            factors = write.rows(write.at(left, write.times(first, a_row)), a_row, number)
+            places = write.rows(write.at(target, write.times(first, out_row), column), out_row, number)
+            totals = write.variables(number, write.lanes)
+            if add:
+                for total, place in zip(totals, places, strict=True):
+                    write.builder.store(write.load(place, write.lanes, mask), total)
+            with write.for_range(index(0), inner) as (step, _):
+                vector = write.load(write.at(right, write.times(step, b_row), column), write.lanes, mask)
+                offset = write.times(step, a_col)
+                for total, factor in zip(totals, factors, strict=True):
+                    number_of_row = write.filled(write.builder.load(write.at(factor, offset)), write.lanes)
+                    write.accumulate(total, write.multiply(number_of_row, vector))
+            for total, place in zip(totals, places, strict=True):
+                write.store(write.builder.load(total), place, mask)
 
-        write.for_groups(rows, of_rows)
-        return context.get_dummy_value()
+        write.for_groups(rows, of_rows, _ROWS)
 
-    return signature, generate
+    write.for_channels(columns, of_columns)
+
+
+@written
+def dot_rows(write, x, y, out, x_start, x_row, y_start, y_row, out_start, out_row, rows, columns):  # type: ignore[no-untyped-def]
+    r"""Writes the products of the rows of two matrices."""
+
+    def of_rows(first: Any, number: int) -> None:
+        starts = [(x, x_start, x_row), (y, y_start, y_row), (out, out_start, out_row)]
+        left, right, target = (
+            write.rows(write.at(pointer, start, write.times(first, row)), row, number) for pointer, start, row in starts
+        )
+        products = write.dots(left, right, columns)
+        for lane, place in enumerate(target):
+            write.builder.store(write.lane(products, lane), place)
+
+    write.for_groups(rows, of_rows)
 
 
 # The product of a matrix of any strides with one whose rows are contiguous, in place of the output or added to it.
-multiply, multiply_add = _multiplier(False), _multiplier(True)
+multiply, multiply_add = written(_multiply, add=False), written(_multiply, add=True)
