@@ -10,6 +10,7 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
+from pyg_topomask.distributed.collectives import linear
 from pyg_topomask.distributed.communication import Processes
 from pyg_topomask.distributed.storage import blocks
 from pyg_topomask.graphs.flow import row_and_col
@@ -82,13 +83,22 @@ class Halo(Numbered):
 
     def gather_all(self, *tensors: Tensor) -> tuple[Tensor, ...]:
         r"""Returns the rows of the extended nodes of several tensors of one data type, in one message. See :meth:`gather`."""
-        return _Gather.apply(self, *tensors)
+        return linear(self._gather, self._scatter, *tensors)
 
     def scatter(self, x: Tensor) -> Tensor:
         r"""Adds the rows of each node in all processes, given the rows of the extended nodes, :obj:`[n + h, ...]`. Returns the
         sums of the nodes of this process, :obj:`[n, ...]`. This is the transpose of :meth:`gather`. Differentiable.
         """
-        return _Scatter.apply(self, x)[0]
+        return linear(self._scatter, self._gather, x)[0]
+
+    def _gather(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        received = _exchange(self.group, [x.index_select(0, self.send) for x in tensors], self.sent, self.received)
+        return tuple(torch.cat(both) for both in zip(tensors, received, strict=True))
+
+    def _scatter(self, *tensors: Tensor) -> tuple[Tensor, ...]:
+        received = _exchange(self.group, [x[self.num_nodes :] for x in tensors], self.received, self.sent)
+        both = zip(tensors, received, strict=True)
+        return tuple(x[: self.num_nodes].index_add(0, self.send, rows) for x, rows in both)
 
     def pad(self, x: Tensor) -> Tensor:
         r"""Appends a row of zeros for each node of the halo. Nothing is sent."""
@@ -110,35 +120,6 @@ def _sums(values: Tensor, sizes: list[int]) -> list[int]:
     r"""Returns the sums of consecutive groups of values."""
     ends = torch.nn.functional.pad(values.cumsum(0), (1, 0))[torch.tensor([0, *accumulate(sizes)])]
     return ends.diff().tolist()
-
-
-class _OfHalo(torch.autograd.Function):
-    @staticmethod
-    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
-        ctx.halo = inputs[0]
-
-
-class _Gather(_OfHalo):
-    @staticmethod
-    def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
-        received = _exchange(halo.group, [x.index_select(0, halo.send) for x in tensors], halo.sent, halo.received)
-        return tuple(torch.cat(both) for both in zip(tensors, received, strict=True))
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *_Scatter.apply(ctx.halo, *grads)
-
-
-class _Scatter(_OfHalo):
-    @staticmethod
-    def forward(halo: Halo, *tensors: Tensor) -> tuple[Tensor, ...]:
-        received = _exchange(halo.group, [x[halo.num_nodes :] for x in tensors], halo.received, halo.sent)
-        both = zip(tensors, received, strict=True)
-        return tuple(x[: halo.num_nodes].index_add(0, halo.send, rows) for x, rows in both)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        return None, *_Gather.apply(ctx.halo, *grads)
 
 
 def _exchange(group: Processes, tensors: Sequence[Tensor], sent: list[int], received: list[int]) -> list[Tensor]:

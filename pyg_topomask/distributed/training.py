@@ -8,23 +8,11 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import LayerNorm
 
-from pyg_topomask.distributed.collectives import sum_over_processes
+from pyg_topomask.distributed.collectives import linear, sum_over_processes
 from pyg_topomask.distributed.communication import Processes
 from pyg_topomask.distributed.convolution import check_sees_all_nodes
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.errors import ArgumentError
-
-
-class _Shared(torch.autograd.Function):
-    r"""The sum over the processes, equal in all of them. As a loss, it counts once, so the backward pass sends nothing."""
-
-    @staticmethod
-    def forward(ctx: Any, x: Tensor, group: Processes) -> Tensor:
-        return group.sum(x)
-
-    @staticmethod
-    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor, None]:
-        return grads[0], None
 
 
 def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
@@ -44,7 +32,9 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
     """
     number = torch.tensor(float(values.numel()), dtype=torch.float64, device=values.device)
     count = graph.group.sum(number).clamp(min=1.0)
-    return _Shared.apply(values.sum() / count.to(values), graph.group)
+    # As a loss, this number of all processes counts once: the backward pass sends nothing.
+    (mean,) = linear(lambda x: (graph.group.sum(x),), lambda grad: (grad,), values.sum() / count.to(values))
+    return mean
 
 
 def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:

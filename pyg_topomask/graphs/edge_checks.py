@@ -7,7 +7,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.checks import INTEGERS, check_batch, check_whole, described
 from pyg_topomask.utils.functorch import is_exporting, outside_transforms
 
@@ -53,10 +52,6 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
     if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
         accepted = 'int32 and int64 tensors of shape [2, E]'
         raise ArgumentError('edge_index', described(edge_index), accepted, _remedy_of_edges(edge_index))
-    fits = weight is None and (batch is None or (batch.shape == (num_nodes,) and batch.dtype in INTEGERS))
-    compiled = kernel('edges_fit', edge_index.device) if fits and not torch.compiler.is_compiling() else None
-    if compiled and compiled(edge_index, num_nodes, batch):
-        return
     least, most = map(int, edge_index.aminmax()) if edge_index.numel() > 0 else (0, -1)
     if least < 0 or most >= num_nodes:
         accepted = f'0 to {num_nodes - 1}' if num_nodes > 0 else 'no edges, as there are no nodes'

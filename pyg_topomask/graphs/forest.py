@@ -87,9 +87,6 @@ class Forest:
     @cached_property
     def depth(self) -> Indices:
         r"""The hops between each node and the root of its tree."""
-        if compiled := kernel('depths', _CPU):
-            depth: Indices = compiled(self.parent)
-            return depth
         return self.distance((~self.root).astype(np.float64)).astype(np.int64)
 
     @cached_property

@@ -31,14 +31,13 @@ class ForwardPass:
     A graph cannot detect the start of a forward pass. A new pass starts when a user enters for the second time. Activation
     checkpointing repeats a call of an earlier pass. Such a call draws the same number from torch's global generator again, and
     receives the states of its pass. The last two passes keep their states, and earlier ones the seeds of them.
-
-    Args:
-        of_one_call (bool): Start a new pass for every user. Reentrant checkpointing repeats a call with other tensors, and so
-            on another graph. The states must then depend on the number that the call draws alone. (default: :obj:`False`)
     """
 
-    def __init__(self, of_one_call: bool = False) -> None:
-        self._of_one_call = of_one_call
+    #: Whether every user starts a new pass. Reentrant checkpointing repeats a call with other tensors, and so on another graph.
+    #: The states must then depend on the number that the call draws alone.
+    of_one_call = False
+
+    def __init__(self) -> None:
         self._passes: deque[_Pass] = deque(maxlen=_PASSES)
         self._current = _Pass(0)
 
@@ -51,7 +50,7 @@ class ForwardPass:
         if repeated is not None:
             self._current = repeated
             return
-        if self._of_one_call or not self._passes or self._passes[-1].holds(user):
+        if self.of_one_call or not self._passes or self._passes[-1].holds(user):
             self._passes.append(_Pass(number))
             if len(self._passes) > 2:
                 self._passes[-3].states.clear()

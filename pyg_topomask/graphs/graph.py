@@ -130,18 +130,20 @@ class Graph(States):
         return Graph(self.edge_index.to(device), self.num_nodes, weight, batch, self.num_graphs, data)
 
     @classmethod
-    def shared(cls, batch: Data) -> Graph:
-        r"""Returns the graph of a batch, shared by all layers that are called with this batch. It is a new graph if the edges,
-        or other attributes that the graph or a mask has read, were replaced or changed in place, or if the number of nodes
-        has changed.
+    def shared(cls, data: Data) -> Graph:
+        r"""Returns the graph of data, shared by all layers that are called with this object, one after the other. It is a new
+        graph if the edges, or other attributes that the graph or a mask has read, were replaced or changed in place, if the
+        number of nodes has changed, or if :obj:`MAX_GRAPHS` other objects have been used.
         """
-        key = id(batch)
-        owner, graph = _SHARED.get(key, (None, None))
-        if graph is not None and owner is not None and owner() is batch and graph.is_of(batch):
-            graph.data = copy(batch)  # what no mask has read may be new
-            return graph
-        graph = cls.from_data(copy(batch))  # a reference to the batch would keep it alive
-        _SHARED[key] = ref(batch, lambda _: _SHARED.pop(key, None)), graph
+        key, dtype = id(data), torch.get_default_dtype()
+        owner, earlier, graph = _SHARED.pop(key, (None, None, None))
+        if graph is not None and owner is not None and owner() is data and earlier == dtype and graph.is_of(data):
+            graph.data = copy(data)  # what no mask has read may be new
+        else:
+            graph = cls.from_data(copy(data))  # a reference to the data would keep it alive
+            owner = ref(data, lambda _: _SHARED.pop(key, None))
+        _SHARED[key] = owner, dtype, graph
+        forget_oldest(_SHARED)
         return graph
 
     def is_of(self, data: Data) -> bool:
@@ -322,8 +324,16 @@ class Graph(States):
         return f'{type(self).__name__}(num_nodes={self.num_nodes}, num_edges={self.num_edges}, num_graphs={self.num_graphs})'
 
 
-#: The shared graph of each living batch, by id, because batches are unhashable.
-_SHARED: dict[int, tuple[ref[Data], Graph]] = {}
+#: How many shared graphs are kept.
+MAX_GRAPHS = 16
+#: The shared graph of living data and the default data type, by id, because data is unhashable. The last one used is last.
+_SHARED: dict[int, tuple[ref[Data], torch.dtype, Graph]] = {}
+
+
+def forget_oldest(graphs: dict[Any, Any]) -> None:
+    r"""Removes all but the last :obj:`MAX_GRAPHS` entries."""
+    for oldest in list(graphs)[:-MAX_GRAPHS]:
+        graphs.pop(oldest, None)
 
 
 def is_homogeneous(data: object) -> bool:

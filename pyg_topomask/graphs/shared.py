@@ -2,7 +2,6 @@ r"""The graph of tensors, or of data, that layers receive one after the other.""
 
 from __future__ import annotations
 
-from copy import copy
 from typing import Any
 from weakref import ref
 
@@ -11,18 +10,13 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 
-from pyg_topomask.graphs.forward_pass import ForwardPass
-from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.graph import Graph, forget_oldest
 from pyg_topomask.graphs.stored_elsewhere import transforms_of
 from pyg_topomask.utils.functorch import is_transforming
 
-#: How many graphs are kept.
-MAX_GRAPHS = 16
-
-# By the number of nodes and the ids of tensors, or by the id of data: what a layer received, and the graph. The graph holds
-# aliases of the tensors, which do not keep them alive. The last one used is last.
+# By the number of nodes and the ids of tensors: what a layer received, and the graph. The graph holds aliases of the tensors,
+# which do not keep them alive. The last one used is last.
 _GRAPHS: dict[tuple[int, ...], tuple[_Received, Graph]] = {}
-_OF_DATA: dict[int, tuple[ref[Data], torch.dtype, Graph]] = {}
 
 
 def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = None, batch: Tensor | None = None) -> Graph:
@@ -41,10 +35,10 @@ def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = N
         with torch.inference_mode(False):  # the graph may be trained on later
             edges, weight, of_nodes = (None if tensor is None else tensor.detach() for tensor in given)
             graph = Graph.from_tensors(edges, num_nodes, weight, of_nodes)
-            graph.forward_pass = ForwardPass(of_one_call=True)
+            graph.forward_pass.of_one_call = True
             graph.stored_elsewhere = transforms_of(edge_index)
     _GRAPHS[received.key] = received, graph
-    _forget_oldest(_GRAPHS)
+    forget_oldest(_GRAPHS)
     return graph
 
 
@@ -54,27 +48,12 @@ def graph_of_data(data: Data) -> Graph:
     """
     if is_transforming() or torch.compiler.is_compiling():
         return Graph.from_data(data)
-    key, dtype = id(data), torch.get_default_dtype()
-    owner, earlier, graph = _OF_DATA.pop(key, (None, None, None))
-    if graph is not None and owner is not None and owner() is data and earlier == dtype and _is_unchanged(graph, data):
-        graph.data = copy(data)  # what no mask has read may be new
-    else:
-        with torch.inference_mode(False):  # the graph may be trained on later
-            graph = Graph.from_data(copy(data))  # a reference to the data would keep it alive
-        graph.forward_pass = ForwardPass(of_one_call=True)
-        owner = ref(data, lambda _: _OF_DATA.pop(key, None))
-    _OF_DATA[key] = owner, dtype, graph
-    _forget_oldest(_OF_DATA)
+    with torch.inference_mode(False):  # the graph may be trained on later
+        graph = Graph.shared(data)
+        if not all(_is_watched(value) for value, _ in graph.read.values()):
+            return Graph.from_data(data)
+    graph.forward_pass.of_one_call = True
     return graph
-
-
-def _is_unchanged(graph: Graph, data: Data) -> bool:
-    return all(_is_watched(value) for value, _ in graph.read.values()) and graph.is_of(data)
-
-
-def _forget_oldest(graphs: dict[Any, Any]) -> None:
-    for oldest in list(graphs)[:-MAX_GRAPHS]:
-        graphs.pop(oldest, None)
 
 
 def _is_watched(tensor: Any) -> bool:

@@ -11,23 +11,6 @@ from pyg_topomask.machine.threads import arrays_of
 
 
 @compiled
-def _fit(source, target, batch, num_nodes):  # type: ignore[no-untyped-def]
-    if batch is not None:
-        before = batch.dtype.type(0)
-        for graph in batch:
-            if graph < before:
-                return False
-            before = graph
-    for edge in range(len(source)):
-        first, second = source[edge], target[edge]
-        if first < 0 or second < 0 or first >= num_nodes or second >= num_nodes:
-            return False
-        if batch is not None and batch[first] != batch[second]:
-            return False
-    return True
-
-
-@compiled
 def _normalize(row, col, weight, of_rows, of_cols, out):  # type: ignore[no-untyped-def]
     for edge in range(len(row)):
         size = abs(np.float64(weight[edge]))
@@ -45,11 +28,6 @@ def _normalize(row, col, weight, of_rows, of_cols, out):  # type: ignore[no-unty
         if of_cols is not None:
             scale *= of_cols[col[edge]]
         out[edge] = weight[edge] * scale
-
-
-def edges_fit(edge_index: Tensor, num_nodes: int, batch: Tensor | None) -> bool:
-    r"""Returns whether all edges are within a graph, and the graph of each node ascends from at least 0."""
-    return bool(_fit(*arrays_of(edge_index), None if batch is None else batch.detach().contiguous().numpy(), num_nodes))
 
 
 def normalized_weight(row: Tensor, col: Tensor, weight: Tensor, num_nodes: int, symmetric: bool) -> Tensor:

@@ -88,21 +88,6 @@ def _contract(parent, up, down, taken, count, child, rank, active, leaves):  # t
 
 
 @compiled
-def _measure(parent, depth, path):  # type: ignore[no-untyped-def]
-    depth[:] = -1
-    for start in range(len(parent)):
-        node, number = start, 0
-        while depth[node] < 0 and parent[node] != node:
-            path[number] = node
-            node, number = parent[node], number + 1
-        hops = max(depth[node], 0)
-        depth[node] = hops
-        for place in range(number - 1, -1, -1):
-            hops += 1
-            depth[path[place]] = hops
-
-
-@compiled
 def _pair(parent, depth, ptr, hops):  # type: ignore[no-untyped-def]
     most = 0
     for graph in range(len(ptr) - 1):
@@ -161,13 +146,6 @@ def contracted(parent: Array) -> tuple[Array, Array, Array]:
     _contract(parent, *results, *memory, np.empty(len(parent), np.int8))
     up, down, taken = results
     return up, down, taken
-
-
-def depths(parent: Array) -> Array:
-    r"""Returns the hops between each node and the root of its tree."""
-    depth = np.empty(len(parent), np.int64)
-    _measure(parent, depth, np.empty(len(parent), np.int64))
-    return depth
 
 
 def forest_hops(parent: Array, depth: Array, ptr: Tensor, num_pairs: int) -> Tensor:

@@ -69,20 +69,6 @@ def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _count(begin, end, num_walks, local_id, survival, halting, coupled, offset):  # type: ignore[no-untyped-def]
-    total = end - begin
-    for node in range(begin, end):
-        for walk in range(num_walks):
-            counter = local_id[node] * num_walks + walk
-            if halting is None:
-                second = counter & coupled
-                total += _hops(splitmix(np.uint64(counter - second) + offset), survival, second)
-            else:
-                total += _antithetic_hops(counter, offset, halting)
-    return total
-
-
-@compiled
 def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
     low, high = row, row + degree - 1
     while low < high:
@@ -299,9 +285,6 @@ def walk(
     num_shares = _SHARES * torch.get_num_threads() if len(nodes) * width > _ALONE else 1
     shares = list(pairwise(len(nodes) * share // num_shares for share in range(num_shares + 1)))
 
-    def count(share: tuple[int, int]) -> int:
-        return width + int(_count(*share, num_walks, tables[3], probability, halting, int(coupled), counters))
-
     def fill(room: Sequence[int]) -> tuple[list[np.ndarray], list[int]]:
         def run(share: tuple[int, int], opening: int, space: int) -> int:
             going = np.empty(num_walks, np.bool_) if repelling else None
@@ -317,7 +300,7 @@ def walk(
     room = [min(size * width, size + _likely(size * num_walks, probability) + width) for size in sizes]
     columns, used = fill(room)
     if min(used) < 0:
-        room = in_threads(count, shares)
+        room = [size * width for size in sizes]
         columns, used = fill(room)
     start, visited, length, load = map(torch.from_numpy, _close_gaps(columns, room, used))
     return start, visited, length, load

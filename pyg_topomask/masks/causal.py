@@ -138,8 +138,6 @@ class CausalMask(Mask):
 
     form = 'product'
     direction = 'unused'
-    weighted = False
-    local = False
 
     def __init__(self, heads: int = 1, order: str | None = None, strict: bool = False) -> None:
         super().__init__(heads)

@@ -56,8 +56,6 @@ class DenseMask(GivenMask):
 
     form = 'product'
     direction = 'unused'
-    weighted = False
-    local = False
 
     matrix: Tensor
 

@@ -163,9 +163,6 @@ class GRFMask(WalkingMask, LogarithmicMask):
         self.key_modulation = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype)) if asymmetric == 'pairs' else None
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        self._reset(self.modulation, self.key_modulation)
-
     @property
     def f(self) -> Tensor:
         r"""The modulation of the queries, :obj:`[heads, L + 1]`."""

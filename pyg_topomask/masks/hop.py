@@ -116,9 +116,6 @@ class HopMask(LogarithmicMask):
         self.raw_f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        self._reset(self.raw_f)
-
     @property
     def f(self) -> Tensor:
         r""":math:`f`, :obj:`[heads, K + 1]`."""

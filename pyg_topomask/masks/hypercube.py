@@ -69,8 +69,6 @@ class HypercubeMask(DiffusionMask):
 
     form = 'product'
     direction = 'unused'
-    weighted = False
-    local = False
 
     def __init__(self, heads: int = 1, dim: int = 1, lam: float | Sequence[float] | Tensor = 1.0) -> None:
         super().__init__(heads, lam)

@@ -43,8 +43,6 @@ class LearnedFeaturesMask(Mask):
 
     form = 'low_rank'
     direction = 'unused'
-    weighted = False
-    local = False
 
     def __init__(self, heads: int = 1, num_nodes: int = 1, rank: int | None = None) -> None:
         super().__init__(heads)

@@ -40,8 +40,6 @@ class LowRankMask(GivenMask):
 
     form = 'low_rank'
     direction = 'unused'
-    weighted = False
-    local = False
 
     def __init__(self, heads: int = 1, left: Tensor | str = 'mask_left', right: Tensor | str = 'mask_right') -> None:
         super().__init__(heads)

@@ -37,8 +37,6 @@ class PackingMask(Mask):
 
     form = 'low_rank'
     direction = 'unused'
-    weighted = False
-    local = False
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> None:
         return None

@@ -47,8 +47,6 @@ class PaddingMask(Mask):
 
     form = 'low_rank'
     direction = 'unused'
-    weighted = False
-    local = False
 
     def __init__(self, heads: int = 1, valid: str = 'valid') -> None:
         super().__init__(heads)

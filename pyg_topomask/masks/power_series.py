@@ -122,9 +122,6 @@ class PowerSeriesMask(LogarithmicMask):
         self.coefficients = torch.nn.Parameter(torch.empty_like(initial, dtype=dtype), requires_grad=learnable)
         self.reset_parameters()
 
-    def reset_parameters(self) -> None:
-        self._reset(self.coefficients)
-
     @property
     def alpha(self) -> Tensor:
         r"""The coefficients :math:`\alpha` of the powers, :obj:`[heads, K + 1]`."""

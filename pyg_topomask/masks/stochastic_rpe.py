@@ -57,8 +57,6 @@ class StochasticRPEMask(Mask):
 
     form = 'low_rank'
     direction = 'unused'
-    weighted = False
-    local = False
 
     projection: Tensor
 

@@ -81,8 +81,6 @@ class ToeplitzMask(LogarithmicMask):
 
     form = 'product'
     direction = 'unused'
-    weighted = False
-    local = False
 
     def __init__(
         self,
@@ -148,9 +146,6 @@ class ToeplitzMask(LogarithmicMask):
             return torch.arange(shape[0])
         offsets = torch.meshgrid(*(torch.arange(-w, w + 1) for w in self.window), indexing='ij')
         return torch.stack(offsets).abs().sum(0)
-
-    def reset_parameters(self) -> None:
-        self._reset(self.table)
 
     def settings(self) -> Hashable:
         return type(self), self.shape_dims

@@ -156,10 +156,11 @@ class TreeMask(LogarithmicMask):
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
+        if self.kind == 'distance':
+            super().reset_parameters()
+            return
         with torch.no_grad():
-            if self.kind == 'distance':
-                self._reset(self.raw_f)
-            elif self.learnable:
+            if self.learnable:
                 a, b = self.initial
                 self.raw_a.copy_(a.neg().expm1().log().where(a > -20, -a))  # the inverse of softplus
                 self.b.copy_(b)

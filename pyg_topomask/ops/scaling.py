@@ -8,7 +8,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import readable
 
 # Products of three rows with sums of absolute values in these bounds neither overflow nor vanish, nor do their gradients.
@@ -29,20 +28,17 @@ def in_range(*tensors: Tensor, zeros: bool = True) -> bool:
     r"""Returns whether no row needs scaling, as far as the numbers are :func:`readable`. With :obj:`zeros`, rows of zeros need
     no scaling.
     """
-    if not readable(*tensors):
-        return False
-    compiled = kernel('in_range', tensors[0].device)
-    if compiled is not None and all(x.numel() > 0 for x in tensors):
-        return compiled(tensors, _LEAST, _MOST, zeros)
-    return all(_is_in_range(x, zeros) for x in tensors)
+    return readable(*tensors) and all(_is_in_range(x, zeros) for x in tensors)
 
 
 def _is_in_range(x: Tensor, zeros: bool) -> bool:
     size = row_size(x)
     if size.numel() == 0:
         return True
-    least, most = torch.aminmax(size.masked_fill(size == 0, 1.0) if zeros else size)
-    return _LEAST <= float(least) <= float(most) <= _MOST
+    least, most = map(float, torch.aminmax(size))
+    if zeros and least == 0:
+        least = float(size.masked_fill(size == 0, 1.0).amin())
+    return least >= _LEAST and most <= _MOST
 
 
 def power_of_two(size: Tensor) -> Tensor:

@@ -13,6 +13,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask import Graph
 from pyg_topomask.graphs import shared
+from pyg_topomask.graphs.graph import _SHARED, MAX_GRAPHS
 from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask
 from pyg_topomask.nn import GRFAttention, HopAttention, KMIPAttention, MaskedLinearAttention
@@ -25,10 +26,10 @@ NODES = 12
 @pytest.fixture(autouse=True)
 def no_earlier_graphs() -> Iterator[None]:
     shared._GRAPHS.clear()
-    shared._OF_DATA.clear()
+    _SHARED.clear()
     yield
     shared._GRAPHS.clear()
-    shared._OF_DATA.clear()
+    _SHARED.clear()
 
 
 def edges(seed: int = 0) -> Tensor:
@@ -109,11 +110,11 @@ def test_graphs_die_with_their_edges() -> None:
 
 
 def test_the_graphs_used_last_are_kept() -> None:
-    tensors = [edges(seed) for seed in range(shared.MAX_GRAPHS + 1)]
+    tensors = [edges(seed) for seed in range(MAX_GRAPHS + 1)]
     first, second, *_ = [shared_graph(tensor, NODES) for tensor in tensors[:-1]]
     assert shared_graph(tensors[0], NODES) is first
     shared_graph(tensors[-1], NODES)
-    assert len(shared._GRAPHS) == shared.MAX_GRAPHS
+    assert len(shared._GRAPHS) == MAX_GRAPHS
     assert shared_graph(tensors[0], NODES) is first
     assert shared_graph(tensors[1], NODES) is not second
 
@@ -177,7 +178,7 @@ def test_layers_that_receive_the_same_data_prepare_once(monkeypatch: pytest.Monk
     del data
     gc.collect()
     assert kept() is None
-    assert not shared._OF_DATA
+    assert not _SHARED
 
 
 @pytest.mark.parametrize('changed', ['edge_index', 'edge_weight', 'batch', 't'])
@@ -215,7 +216,7 @@ def test_learned_weights_of_data_receive_gradients_in_each_step() -> None:
 
 
 def test_the_graphs_of_few_data_are_kept() -> None:
-    graphs = [Data(edge_index=edges(), num_nodes=NODES) for _ in range(shared.MAX_GRAPHS + 1)]
+    graphs = [Data(edge_index=edges(), num_nodes=NODES) for _ in range(MAX_GRAPHS + 1)]
     first = [graph_of_data(data) for data in graphs]
     assert graph_of_data(graphs[-1]) is first[-1]
     assert graph_of_data(graphs[0]) is not first[0]

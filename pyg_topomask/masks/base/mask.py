@@ -57,9 +57,10 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     renumbers: str | None = None
     #: What the mask does with the direction of edges, a word of :obj:`DIRECTIONS`, or :obj:`None` if it is unknown.
     direction: str | None = None
-    #: Whether edge weights change the mask.
+    #: Whether edge weights change the mask. They do not if the direction is :obj:`"unused"`.
     weighted: bool = True
-    #: Whether nodes attend only to nodes that edges join to them, so that graphs stay apart without a batch vector.
+    #: Whether nodes attend only to nodes that edges join to them, so that graphs stay apart without a batch vector. They do
+    #: not if the direction is :obj:`"unused"`.
     local: bool = True
     #: Whether the mask has warned that a graph is directed.
     told_of_direction: bool = False
@@ -74,6 +75,8 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.renumbers = cls.__dict__.get('renumbers')
+        if cls.__dict__.get('direction') == 'unused':
+            cls.weighted = cls.local = False
 
     @abstractmethod
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Any:

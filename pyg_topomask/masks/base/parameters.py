@@ -23,16 +23,15 @@ class LogarithmicMask(Mask):
     initial: Tensor
 
     def _begin(self, initial: Tensor, positive: bool) -> None:
-        r"""Stores the initial values of :meth:`reset_parameters`."""
+        r"""Stores the initial values of all parameters, see :meth:`reset_parameters`."""
         self._begins_positive = self.positive = positive
         self.initial = initial
 
     @torch.no_grad()
-    def _reset(self, *parameters: Tensor | None) -> None:
+    def reset_parameters(self) -> None:
         self.positive = self._begins_positive
-        for parameter in parameters:
-            if parameter is not None:
-                parameter.copy_(self.initial.log() if self.positive else self.initial)
+        for parameter in self.parameters(recurse=False):
+            parameter.copy_(self.initial.log() if self.positive else self.initial)
 
     def _numbers(self, parameter: Tensor) -> Tensor:
         r"""Returns the numbers that a parameter encodes, at least in float32."""
