@@ -6,7 +6,7 @@ products communicate. The algebra of operators and every layer then work as on o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,14 +16,11 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask import masks
-from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.heat import bind_heat, prepare_heat
-from pyg_topomask.distributed.meetings import ShardEnsembles
 from pyg_topomask.distributed.neighborhood import neighborhood
 from pyg_topomask.distributed.operators import HaloRows, ShardColumns, ShardPolynomial, ShardPrefixSum, rows_of_shard
 from pyg_topomask.distributed.shard import Shard
-from pyg_topomask.distributed.walks import ShardWalks, shard_walks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.graph import Graph
@@ -32,14 +29,10 @@ from pyg_topomask.masks.adjacency import AdjacencyState
 from pyg_topomask.masks.base.expected_visits import gram_of_powers
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.chain import Chain
-from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.paired import PairedWalks
-from pyg_topomask.walks.uniform import draw_seed, seed_of_factor
 
 Generator = torch.Generator | None
 
@@ -90,9 +83,8 @@ def _bind_as_is(mask: masks.Mask, graph: Shard, state: Any) -> MaskOperator:
 def _prepare_degrees(mask: masks.SinDegreeMask, graph: Shard, generator: Generator) -> Tensor:
     if mask.degree_attr is not None:
         return _prepare_as_is(mask, graph, generator)
-    flows = ('source_to_target', 'target_to_source') if mask.flow is None else (mask.flow,)
-    rows = [graph.extended(flow).row_and_col(flow)[0] for flow in flows]
-    return torch.bincount(torch.cat(rows), minlength=graph.num_nodes)
+    extended = graph.extended(mask.flow or 'source_to_target')
+    return extended.halo.scatter(mask.prepare(extended))
 
 
 # Sparse masks on the graph of the extended nodes are correct in the rows of this process.
@@ -155,87 +147,12 @@ def _bind_series(mask: masks.PowerSeriesMask, graph: Shard, state: HaloState) ->
     return _series(graph, state, alpha, torch.promote_types(state.graph.weight_dtype, alpha.dtype))
 
 
-# Masks of random walks.
-
-
-def _seed(mask: masks.GRFMask | masks.RWGNKMask, graph: Shard, generator: Generator, factor: int = 0) -> int:
-    r"""Returns the seed of the walks of a factor, and the seed of process 0 for resampled walks."""
-    drawn = generator is not None or mask.fresh
-    return graph.group.gather(draw_seed(generator))[0] if drawn else seed_of_factor(mask.seed, factor)
-
-
-def _prepare_walks(mask: masks.GRFMask | masks.RWGNKMask, graph: Shard, generator: Generator) -> ShardEnsembles:
-    walks = shard_walks(graph, mask.walk_settings, _seed(mask, graph, generator), mask.fresh)
-    return ShardEnsembles(graph, *walks)
-
-
-def _prepare_grf(mask: masks.GRFMask, graph: Shard, generator: Generator) -> Any:
-    if mask.stitch == 1:
-        return _prepare_walks(mask, graph, generator)
-    seeds = [_seed(mask, graph, generator, factor) for factor in range(mask.stitch)]
-    return [shard_walks(graph, mask.walk_settings, seed, again=True) for seed in seeds]
-
-
-def _chain(
-    mask: masks.Mask,
-    graph: Shard,
-    queries: list[ShardWalks],
-    keys: list[ShardWalks],
-    values: Callable[[], Iterable[Tensor]],
-    entries: ShardEntries | None = None,
-) -> MaskOperator:
-    r"""Returns :math:`\Phi_1 \Phi_2 \cdots (\Psi_1 \Psi_2 \cdots)^{\top}`, given the values of all factors, those of the keys
-    in reversed order. Features of the nodes of this process are collected at the nodes that walks visit, and read from there.
-    """
-    factors = [(walks, False) for walks in queries] + [(walks, True) for walks in reversed(keys)]
-
-    context: dict[str, Any] = {'segments': graph.segments, 'heads': mask.heads}
-
-    def product() -> MaskOperator:
-        rows = (
-            HaloRows(Sparse(value, walks.features.pattern, transposed), walks.halo.number, transposed, **context)
-            for value, (walks, transposed) in zip(values(), factors, strict=True)
-        )
-        return Chain(tuple(rows))
-
-    cost = sum(walks.features.nnz for walks, _ in factors)
-    return Alternatives(product, entries, **context, cost=cost)
-
-
-def _entries_of_meetings(graph: Shard, state: ShardEnsembles, make: Callable[[PairedWalks], Entries]) -> ShardEntries | None:
-    meetings = state.meetings
-    if meetings is None:
-        return None
-    return ShardEntries(lambda: make(meetings.walks), meetings.count, halo=meetings.halo, union=graph.union)
-
-
-def _bind_grf(mask: masks.GRFMask, graph: Shard, state: Any) -> MaskOperator:
-    f = mask.f
-    key_f = mask.key_f if mask.asymmetric == 'pairs' else f
-    if mask.stitch > 1:
-        queries = [query for query, _ in state]
-        keys = [] if mask.asymmetric is True else [key for _, key in state]
-
-        def all_values() -> list[Tensor]:
-            return [walks.features.values(f) for walks in queries] + [walks.features.values(key_f) for walks in reversed(keys)]
-
-        return _chain(mask, graph, queries, keys, all_values)
-    query, key = state.query, state.key
-    if mask.asymmetric is True:
-        operator = mask.bind(_without_edges(query.halo.size, graph.device), PairedWalks(query.features, key.features))
-        return rows_of_shard(graph, query.halo, operator)
-
-    def values() -> tuple[Tensor, Tensor]:
-        value = query.features.values(f)
-        return value, value if key is query and key_f is f else key.features.values(key_f)
-
-    entries = _entries_of_meetings(graph, state, lambda walks: walks.entries(f, key_f))
-    return _chain(mask, graph, [query], [key], values, entries)
+# Masks of random walks: those of this process, as on a whole graph, and exact expectations.
 
 
 def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) -> Any:
     if not mask.exact:
-        return _prepare_walks(mask, graph, generator)
+        return mask.prepare(graph, generator)
     flow, hops = mask.flow, mask.walk_settings.max_walk_length
     weighted = mask.walk_settings.transition == 'weight'
     extended = graph.extended(flow)
@@ -253,10 +170,9 @@ def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) ->
 
 
 def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator:
-    discounts = mask.discounts
     if not mask.exact:
-        return _bind_sampled_rwgnk(mask, graph, state, discounts)
-    hops, gram = state
+        return mask.bind(graph, state)
+    discounts, (hops, gram) = mask.discounts, state
     series = discounts * mask.walk_settings.survival.to(discounts)
     forward = _series(graph, hops, series, discounts.dtype)
     product: MaskOperator = Chain((forward, forward.T))
@@ -264,24 +180,6 @@ def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator
         scale = mask.expected_scale(series, gram).unsqueeze(-1)
         product = Hadamard(scale, scale, product)
     return product
-
-
-def _bind_sampled_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: ShardEnsembles, discounts: Tensor) -> MaskOperator:
-    query, key = state.query.features, state.key.features
-
-    def values() -> tuple[Tensor, Tensor]:
-        value = mask.normalized(query, discounts)
-        return value, value if key is query else mask.normalized(key, discounts)
-
-    def combined(walks: PairedWalks) -> Entries:
-        pairs = walks.pairs(discounts.dtype, 'sums')
-        return Entries(pairs.pattern, pairs.values(discounts, discounts))
-
-    entries = _entries_of_meetings(graph, state, combined)
-    if entries is not None and mask.alpha > 0:
-        scales = (mask.scale(walks, discounts)[: graph.num_nodes].unsqueeze(-1) for walks in (query, key))
-        entries = entries.weighted(*scales)
-    return _chain(mask, graph, [state.query], [state.key], values, entries)
 
 
 # Masks of an order or a grid.
@@ -333,7 +231,7 @@ _STEPS: dict[type[masks.Mask], _Steps] = {
     # Its state is that of the adjacency matrix, which is prepared as above.
     masks.PowerSeriesMask: _Steps(masks.PowerSeriesMask.prepare, _bind_series),
     masks.HeatKernelMask: _Steps(prepare_heat, bind_heat),
-    masks.GRFMask: _Steps(_prepare_grf, _bind_grf),
+    masks.GRFMask: _Steps(masks.GRFMask.prepare, masks.GRFMask.bind),
     masks.RWGNKMask: _Steps(_prepare_rwgnk, _bind_rwgnk),
     masks.CausalMask: _Steps(_prepare_causal, _bind_causal),
     masks.ToeplitzMask: _Steps(_prepare_grid, _bind_grid),

@@ -11,9 +11,13 @@ from torch import Tensor
 from torch_geometric.utils import lexsort
 
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo
+from pyg_topomask.distributed.operators import rows_of_shard
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import blocks, blocks_of_rows
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.normalization import inverse_degree
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions
@@ -21,14 +25,17 @@ from pyg_topomask.walks.uniform import seeds_of_ensembles
 from pyg_topomask.walks.walk import walks_from
 
 
-@dataclass(frozen=True)
-class ShardWalks:
+@dataclass
+class ShardWalks(WalkFeatures):
     r"""The walks from the nodes of this process. Features refer to extended nodes. The halo contains the visited nodes of other
     processes.
     """
 
-    features: WalkFeatures
     halo: Halo
+
+    def operator(self, graph: Graph, value: Tensor, heads: int) -> MaskOperator:
+        assert isinstance(graph, Shard)
+        return rows_of_shard(graph, self.halo, Sparse(value, self.pattern, heads=heads))
 
 
 def shard_walks(graph: Shard, settings: WalkSettings, seed: int, again: bool) -> tuple[ShardWalks, ShardWalks]:
@@ -55,8 +62,8 @@ def _walk(graph: Shard, settings: WalkSettings, transitions: Transitions, seed: 
     visited = visited.long()
     halo = Halo.of_columns(graph.group, graph.offsets, visited)
     longest = settings.max_walk_length
-    features = WalkFeatures.from_visits(start.long() - graph.first, halo.extended(visited), length, load, halo.size, longest)
-    return ShardWalks(features, halo)
+    walks = WalkFeatures.from_visits(start.long() - graph.first, halo.extended(visited), length, load, halo.size, longest)
+    return ShardWalks(*walks.visits(), halo.size, longest, halo)
 
 
 @torch.no_grad()

@@ -19,16 +19,13 @@ from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.chain import Chain
-from pyg_topomask.operators.entries import SparseEntries
-from pyg_topomask.operators.sparse import Sparse, sparse_operator
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.paired import PairedWalks
+from pyg_topomask.walks.paired import PairedWalks, paired_walks
 from pyg_topomask.walks.stored import load_walks
 from pyg_topomask.walks.uniform import seed_of_factor
-from pyg_topomask.walks.walk import sample_ensembles
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -188,7 +185,8 @@ class GRFMask(WalkingMask, LogarithmicMask):
                 raise ArgumentError('stitch', f'{self.stitch} for data with stored walks', '1, or data without stored walks')
             return PairedWalks(*stored)
         seeds = [None if drawn else seed_of_factor(self.seed, factor) for factor in range(self.stitch)]
-        first, *stitched = (PairedWalks(*sample_ensembles(graph, self.walk_settings, seed, generator)) for seed in seeds)
+        again = self.fresh or self.stitch > 1
+        first, *stitched = (paired_walks(graph, self.walk_settings, seed, generator, again) for seed in seeds)
         first.stitched = tuple(stitched)
         return first
 
@@ -197,14 +195,15 @@ class GRFMask(WalkingMask, LogarithmicMask):
             warn_of_directed(self, graph, 'asymmetric=True (in a YAML the word AsymmetricGRF)')
         f = self.f
         key_f = self.key_f if self.asymmetric == 'pairs' else f
-        if self.walk_settings.normalization is None and self.walk_settings.importance:
+        if self.walk_settings.normalization is None and self.walk_settings.importance and graph.segments.is_whole:
             adjacency = graph.state(AdjacencyMask(1, None, flow=self.flow))
             warn_of_growth(self, graph, adjacency, f if key_f is f else torch.cat([f, key_f]))
-        if self.asymmetric is True and self.stitch == 1:
-            return sparse_operator(graph, state.query.pattern, state.query.values(f), self.heads)
 
-        def features(walks: WalkFeatures, series: Tensor) -> Sparse:
-            return Sparse(walks.values(series), walks.pattern, segments=graph.segments, heads=self.heads)
+        def features(walks: WalkFeatures, series: Tensor) -> MaskOperator:
+            return walks.operator(graph, walks.values(series), self.heads)
+
+        if self.asymmetric is True and self.stitch == 1:
+            return features(state.query, f)
 
         def product() -> MaskOperator:
             queries, keys = [], []
@@ -216,7 +215,7 @@ class GRFMask(WalkingMask, LogarithmicMask):
                     keys.append(query.T if same else features(factor.key, key_f).T)
             return Chain((*queries, *reversed(keys)))
 
-        entries = None if self.stitch > 1 else SparseEntries(lambda: state.entries(f, key_f), state.num_pairs)
+        entries = None if self.stitch > 1 else state.listed(lambda walks: walks.entries(f, key_f))
         return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:

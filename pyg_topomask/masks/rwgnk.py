@@ -22,15 +22,13 @@ from pyg_topomask.operators.chain import Chain
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.operators.polynomial import Polynomial
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks, blocks_of
-from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.utils.checks import check_not_negative, checked_seed, per_head
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.paired import PairedWalks
+from pyg_topomask.walks.paired import PairedWalks, paired_walks
 from pyg_topomask.walks.pairs import blocks_of_sums
 from pyg_topomask.walks.stored import load_walks
-from pyg_topomask.walks.walk import sample_ensembles
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -176,7 +174,7 @@ class RWGNKMask(WalkingMask):
         if self.exact:
             return self._expect(graph, settings.transition)
         stored = load_walks(graph, settings, 'rwgnk') if seed is not None else None
-        return PairedWalks(*(stored or sample_ensembles(graph, settings, seed, generator)))
+        return PairedWalks(*stored) if stored else paired_walks(graph, settings, seed, generator, self.fresh)
 
     @torch.no_grad()
     def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
@@ -192,8 +190,9 @@ class RWGNKMask(WalkingMask):
             return self._bind_expected(graph, state)
         discounts = self.discounts
 
-        def features(walks: WalkFeatures) -> Sparse:
-            return Sparse(self.normalized(walks, discounts), walks.pattern, segments=graph.segments, heads=self.heads)
+        def features(walks: WalkFeatures) -> MaskOperator:
+            value = walks.values(discounts) * self.scale(walks, discounts).t().index_select(1, walks.pattern.row)
+            return walks.operator(graph, value, self.heads)
 
         def product() -> MaskOperator:
             query = features(state.query)
@@ -202,39 +201,25 @@ class RWGNKMask(WalkingMask):
         norm = self._typical_norm
         column_scale = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
 
-        def combined() -> Entries:
-            pairs, scaled = state.pairs(discounts.dtype, 'sums'), discounts / norm.unsqueeze(1)
+        def combined(walks: PairedWalks) -> Entries:
+            pairs, scaled = walks.pairs(discounts.dtype, 'sums'), discounts / norm.unsqueeze(1)
             return Entries(pairs.pattern, pairs.values(scaled, scaled))
 
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
             return blocks_of_sums(state.query, state.key, dtype, segments)
 
-        def entries() -> Entries:
-            products = combined()
-            if self.alpha == 0:
-                return products
-            # One after the other: the product of two scales may underflow.
-            pattern, rows = products.pattern, self.scale(state.query, discounts) * norm
-            value = products.value * rows.t().index_select(1, pattern.row)
-            return Entries(pattern, value * (self.scale(state.key, discounts) * norm).t().index_select(1, pattern.col))
-
-        def without_row_scale() -> tuple[Entries, Tensor]:
-            assert column_scale is not None
-            return combined(), column_scale
-
-        sparse = SparseEntries(entries, state.estimated_entries, without_row_scale if self.alpha > 0 else None)
+        entries = state.listed(combined, estimated=True)
+        if entries is not None and column_scale is not None:
+            row_scale = column_scale if state.key is state.query else self.scale(state.query, discounts) * norm
+            entries = _weighted_entries(entries, row_scale[: graph.num_nodes], column_scale[: graph.num_nodes])
         powers = self._powers(discounts) / norm.square().unsqueeze(1)
         prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
         cost = state.num_features
-        return Alternatives(product, sparse, prepared, segments=graph.segments, heads=self.heads, cost=cost)
+        return Alternatives(product, entries, prepared, segments=graph.segments, heads=self.heads, cost=cost)
 
     def _powers(self, discounts: Tensor) -> Tensor:
         r"""Returns the powers of the discount of two walks together, :obj:`[heads, 2L + 1]`."""
         return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
-
-    def normalized(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
-        r"""Returns the normalized frequency vectors, :obj:`[H, nnz]`."""
-        return walks.values(discounts) * self.scale(walks, discounts).t().index_select(1, walks.pattern.row)
 
     def scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`."""
@@ -295,6 +280,12 @@ class RWGNKMask(WalkingMask):
         return (
             f'heads={self.heads}, {"exact, " if self.exact else ""}{self.walk_settings.text}{self._changed()}{self._directed()}'
         )
+
+
+def _weighted_entries(entries: SparseEntries, row_scale: Tensor, column_scale: Tensor) -> SparseEntries:
+    r"""Returns the entries times factors of rows and of columns, :obj:`[N, H]` each."""
+    scaled = entries.weighted(row_scale.unsqueeze(-1), column_scale.unsqueeze(-1))
+    return replace(scaled, make_without_row_scale=lambda: (entries.make(), column_scale))
 
 
 def _weighted(graph: Graph, weight: Tensor) -> Graph:

@@ -85,9 +85,10 @@ class SparseEntries:
         r"""Returns the entrywise product with a mask of low rank, given its factors, :obj:`[N, H or 1, r]`."""
 
         def change(entries: Entries) -> Entries:
-            row, col = entries.pattern.row, entries.pattern.col
-            weight = (left.index_select(0, row) * right.index_select(0, col)).sum(-1)
-            return Entries(entries.pattern, entries.value * weight.t())
+            row, col, ranks = entries.pattern.row, entries.pattern.col, zip(left.unbind(-1), right.unbind(-1), strict=True)
+            # One factor after the other: the product of two may underflow.
+            terms = (entries.value * a.t().index_select(1, row) * b.t().index_select(1, col) for a, b in ranks)
+            return Entries(entries.pattern, reduce(torch.add, terms))
 
         return self.with_values(change)
 

@@ -10,8 +10,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
 from pyg_topomask.machine.backend import kernel, uses_numba
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 
@@ -124,6 +127,10 @@ class WalkFeatures:
             squares = self.load.new_zeros(self.num_nodes, 2 * self.max_walk_length + 1)
             squares.view(-1).index_add_(0, place, self.load[one] * self.load[other])
             return squares
+
+    def operator(self, graph: Graph, value: Tensor, heads: int) -> MaskOperator:
+        r"""Returns the mask of features :obj:`value` at :attr:`pattern`, :obj:`[H, nnz]`. Walks on shards have another one."""
+        return sparse_operator(graph, self.pattern, value, heads)
 
     def renumbered(self, place: Tensor) -> WalkFeatures:
         r"""Returns the features of nodes with other numbers, :obj:`[N]`."""

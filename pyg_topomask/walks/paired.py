@@ -2,19 +2,22 @@ r"""Walks of queries that meet walks of keys."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, singledispatch
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.operators.entries import Entries
+from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
+from pyg_topomask.walks.settings import WalkSettings
+from pyg_topomask.walks.walk import sample_ensembles
 
 
 @dataclass
@@ -48,6 +51,12 @@ class PairedWalks:
     def estimated_entries(self) -> int:
         return estimate_pairs(self.query, self.key)
 
+    def listed(self, make: Callable[[PairedWalks], Entries], estimated: bool = False) -> SparseEntries | None:
+        r"""Returns the entries that a function makes of the walks, with a bound of their number, or an estimate. On shards, it
+        makes them of the walks that meet walks of this process, if these are few.
+        """
+        return SparseEntries(lambda: make(self), self.estimated_entries if estimated else self.num_pairs)
+
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
@@ -62,3 +71,13 @@ class PairedWalks:
         if is_exporting():
             raise ArgumentError('mask', 'entries of a mask estimated by walks on a new graph', 'a Graph that was used before')
         return PairLoads(self.query, self.key, dtype, kinds)
+
+
+@singledispatch
+def paired_walks(
+    graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None, again: bool
+) -> PairedWalks:
+    r"""Samples walks as :func:`~pyg_topomask.walks.walk.sample_ensembles`. More walks may follow :obj:`again`. Shards sample
+    those from their nodes.
+    """
+    return PairedWalks(*sample_ensembles(graph, settings, seed, generator))

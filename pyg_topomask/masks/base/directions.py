@@ -22,7 +22,7 @@ DIRECTIONS = {
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
     r"""Warns once for each mask whose matrix has no direction, if the graph has one. Names the mask that follows edges."""
-    if mask.told_of_direction or torch.compiler.is_compiling():
+    if mask.told_of_direction or torch.compiler.is_compiling() or not graph.segments.is_whole:
         return
     if graph.is_directed:
         mask.told_of_direction = True
