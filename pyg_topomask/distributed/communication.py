@@ -223,15 +223,6 @@ class Processes:
         self.bytes_sent += (self.size - 1) * x.numel() * x.element_size()
         return torch.stack(self._stack(x))
 
-    def concatenate(self, rows: Tensor) -> Tensor:
-        r"""Returns the rows of all processes one after the other, without a gradient."""
-        counts = self.gather(rows.size(0))
-        out = rows.new_empty(sum(counts), *rows.shape[1:])
-        first = sum(counts[: self.rank])
-        out[first : first + rows.size(0)] = rows.detach()
-        self.fill(out, counts)
-        return out
-
     def fill(self, rows: Tensor, counts: Sequence[int]) -> None:
         r"""Sends the rows of each process to all others, in place, given all rows, and the number of rows of each process."""
         if self.size == 1:

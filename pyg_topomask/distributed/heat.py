@@ -55,7 +55,7 @@ class ShardReductions(GlobalReductions):
         label = local + offset
         of_owner = self.halo.gather(label[:size])
         pairs = torch.stack([label, of_owner])[:, size:].unique(dim=1)
-        joined = group.concatenate(pairs.t().contiguous()).numpy()
+        joined = torch.cat(group.gather(pairs.t())).numpy()
         total = sum(counts)
         matrix = coo_array((np.ones(len(joined)), (joined[:, 0], joined[:, 1])), shape=(total, total))
         number, component = connected_components(matrix, directed=False)

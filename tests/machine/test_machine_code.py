@@ -19,7 +19,6 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.machine import backend
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, SinDegreeMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
-from pyg_topomask.ops.scaling import in_range
 from pyg_topomask.ops.topk.topk_inner_product import topk_inner_product
 from pyg_topomask.transforms import AddSpanningForest, PrepareMasks
 from pyg_topomask.walks.pairs import PairLoads, blocks_of_sums
@@ -230,26 +229,6 @@ def test_stored_pairs_are_those_of_the_plain_version(plain: Callable[[], None]) 
         results.append([*visits, graph.structure])
     assert all(map(torch.equal, *results))
     assert results[0][0].dtype == torch.int32
-
-
-@pytest.mark.parametrize('zeros', [True, False])
-@pytest.mark.parametrize('kind', [torch.float32, torch.float64])
-def test_range_is_that_of_the_plain_version(
-    kind: torch.dtype, zeros: bool, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ordinary = torch.rand(7, 3, 5, dtype=kind)
-    kinds = [ordinary, ordinary.transpose(0, 1), ordinary[:0], ordinary[..., :0]]
-    for number in (0.0, 1e-9, 1e9, torch.inf, torch.nan):
-        x = ordinary.clone()
-        x[4, 1] = number
-        kinds.append(x)
-    compiled = [in_range(x, zeros=zeros) for x in kinds]
-    monkeypatch.setattr('pyg_topomask.machine.scaling.ALONE', 1)
-    monkeypatch.setattr(torch, 'get_num_threads', lambda: 3)
-    assert [in_range(x, zeros=zeros) for x in kinds] == compiled
-    assert compiled == [True, True, True, zeros, zeros, False, False, False, False]
-    plain()
-    assert [in_range(x, zeros=zeros) for x in kinds] == compiled
 
 
 def kernels() -> Iterator[Any]:

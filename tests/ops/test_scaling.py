@@ -16,7 +16,7 @@ from pyg_topomask.nn import KMIPAttention
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, topk_inner_product
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
-from pyg_topomask.ops.scaling import power_of_two
+from pyg_topomask.ops.scaling import in_range, power_of_two
 from pyg_topomask.ops.similarity import inner_product_features
 
 SIZES, CHANNELS = (5, 4), 3
@@ -224,3 +224,15 @@ def test_layers_of_k_mip_attention_are_finite(similarity: str, scale: float) -> 
     assert out.isfinite().all()
     assert x.grad is not None
     assert x.grad.isfinite().all()
+
+
+@pytest.mark.parametrize('zeros', [True, False])
+@pytest.mark.parametrize('kind', [torch.float32, torch.float64])
+def test_rows_in_range(kind: torch.dtype, zeros: bool) -> None:
+    ordinary = torch.rand(7, 3, 5, dtype=kind)
+    kinds = [ordinary, ordinary.transpose(0, 1), ordinary[:0], ordinary[..., :0]]
+    for number in (0.0, 1e-9, 1e9, torch.inf, torch.nan):
+        x = ordinary.clone()
+        x[4, 1] = number
+        kinds.append(x)
+    assert [in_range(x, zeros=zeros) for x in kinds] == [True, True, True, zeros, zeros, False, False, False, False]
