@@ -18,7 +18,6 @@ from torch_geometric.data import Data
 from pyg_topomask import masks
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.heat import bind_heat, prepare_heat
-from pyg_topomask.distributed.neighborhood import neighborhood
 from pyg_topomask.distributed.operators import HaloRows, ShardColumns, ShardPolynomial, ShardPrefixSum, rows_of_shard
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
@@ -119,7 +118,7 @@ def _prepare_expander(mask: masks.ExpanderMask, graph: Shard, generator: Generat
 
 def _prepare_hops(mask: masks.HopMask, graph: Shard, generator: Generator) -> HaloState:
     # All shortest paths of a node lie within its neighborhood.
-    halo, row, col, _ = neighborhood(graph, mask.flow, mask.max_hops)
+    halo, row, col, _ = graph.neighborhood(mask.flow, mask.max_hops)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
     pairs: WalkFeatures = graph.group.together(lambda: mask.listed(subgraph))
     kept = pairs.start < graph.num_nodes
@@ -163,7 +162,7 @@ def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) ->
     if mask.alpha == 0:
         return state, None
     # Norms of rows of the powers: all walks of a node lie within its neighborhood.
-    halo, row, col, weight = neighborhood(graph, flow, hops)
+    halo, row, col, weight = graph.neighborhood(flow, hops)
     weight = weight.abs() if weighted else torch.ones_like(weight)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), flow)), halo.size, weight)
     return state, gram_of_powers(steps.prepare(subgraph), hops, graph.num_nodes)

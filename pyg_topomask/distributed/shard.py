@@ -139,6 +139,30 @@ class Shard(Graph, Numbered):
             self._extended[flow] = ExtendedGraph.of_ids(self.group, self.offsets, edge_index, received, flow)
         return self._extended[flow]
 
+    def neighborhood(self, flow: str, hops: int) -> tuple[Halo, Tensor, Tensor, Tensor]:
+        r"""Returns the subgraph of all walks of some hops from the nodes of this process: its nodes as a halo, and row, column
+        and weight of its edges on the extended nodes. All processes call this.
+        """
+        extended = self.extended(flow)
+        row, col = extended.row_and_col(flow)
+        order = torch.argsort(row, stable=True)
+        row, col, weight = row[order], extended.halo.ids()[col[order]], extended.weight[order]
+        degree = torch.bincount(row, minlength=self.num_nodes)
+        size = row.numel() if hops > 0 else 0
+        rows, cols, weights = [row[:size] + self.first], [col[:size]], [weight[:size]]
+        known = torch.arange(self.first, self.first + self.num_nodes, device=row.device)
+        for _ in range(hops - 1):
+            nodes = cols[-1].unique()
+            nodes = nodes[~torch.isin(nodes, known)]
+            known = torch.cat([known, nodes])
+            received, (new_cols, new_weights) = Halo(self.group, self.offsets, nodes).rows(degree, [col, weight])
+            rows.append(nodes.repeat_interleave(received))
+            cols.append(new_cols)
+            weights.append(new_weights)
+        ids = torch.cat(cols)
+        halo = Halo.of_columns(self.group, self.offsets, ids)
+        return halo, halo.extended(torch.cat(rows)), halo.extended(ids), torch.cat(weights)
+
     def row_and_col(self, flow: str = 'source_to_target') -> tuple[Tensor, Tensor]:
         raise ArgumentError('graph', 'the rows of a whole graph', 'ShardedGraph.extended(flow)')
 

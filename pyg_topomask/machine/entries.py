@@ -160,12 +160,8 @@ def attend_softmax_backward(
     arrays, (grad_q, grad_k, grad_v) = _arrays(k, v, grad, alpha, grad_alpha, keep), arrays_of(grads)
     rowptr, col, rowptr_t, col_t, perm_t = arrays_of(pattern.tensors)
     pairs = q.new_empty(pattern.nnz, 2, q.size(1))
-    most, sizes, query, both = (
-        int(np.diff(rowptr).max(initial=0)),
-        (q.size(1), q.size(2), v.size(2)),
-        array_of(q),
-        array_of(pairs),
-    )
+    most, sizes = int(np.diff(rowptr).max(initial=0)), (q.size(1), q.size(2), v.size(2))
+    query, both = array_of(q), array_of(pairs)
 
     def rows(first: int, last: int) -> None:
         softmax_backward_rows(first, last, most, *arrays, ones, rowptr, col, both, grad_q, *sizes)
