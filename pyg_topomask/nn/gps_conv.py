@@ -41,7 +41,8 @@ class TopoGPSConv(GPSConv):
             (default: :obj:`1`)
         dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
         attn_type (str, optional): PyG's own attention, if :obj:`attn` is not given: :obj:`"multihead"`, :obj:`"performer"`, or
-            :obj:`None` for no global attention. (default: :obj:`"multihead"`)
+            :obj:`None` for no global attention. :obj:`"performer"` leaves out the keys of padding, which PyG 2.8.1 counts.
+            (default: :obj:`"multihead"`)
         attn (torch.nn.Module or str, optional): An attention layer called as
             :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, which replaces PyG's own.
             :obj:`"pyg"` is the attention of :obj:`attn_type`. :obj:`None` needs :obj:`attn_type=None` beside it, which is no
