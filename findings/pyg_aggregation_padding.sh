@@ -5,8 +5,8 @@
 # the original GraphSAGE reads the state after the last neighbor.
 # Seen: the groups are padded with zeros to the size of the largest one. The recurrent layers run on over the padding, and return their
 # state at its end. LCM and the patches treat zeros as elements. So a node in a batch with a hub has another output than
-# alone: behind 100 zeros, the outputs for two different groups are nearly equal. In front of 4 of them, PatchTransformerAggregation
-# with patch_size=4 drops the fifth element of a group of five, as there is no room in whole patches.
+# alone: behind 100 zeros, the outputs for two different groups are nearly equal. And PatchTransformerAggregation with patch_size=4
+# drops the fifth element of a group of five, as it rounds the number of patches down.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

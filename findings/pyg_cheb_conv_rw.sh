@@ -4,8 +4,7 @@
 # Expected: the documentation has Z = L X with L = I - D^(-1) A for "rw". This L maps constant features to zero, since each row of the
 # walk matrix D^(-1) A sums to one.
 # Seen: the weight 1 / degree of the node that sends is given to its message, so the matrix is I - A D^(-1). The center of a star
-# with three leaves gets 1 - 3 instead of 1 - 1. No warning, and "sym" and None, whose matrices are symmetric, are right. APPNP, GDC
-# and others normalise by the node that receives.
+# with three leaves gets 1 - 3 instead of 1 - 1, without a warning. "sym" and None, whose matrices are symmetric, are right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

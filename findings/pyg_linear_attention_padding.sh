@@ -5,7 +5,7 @@
 # with a larger graph, as with GPSConv(attn_type="multihead").
 # Seen: mask clears the values of the padding, but not its keys. Each key of the padding stays in the denominator of the attention.
 # SGFormerAttention takes N, which its equation adds to both parts, with the padding too. So the output for a graph depends on the
-# size of the largest graph in its batch: GPSConv(attn_type="performer") moves by 0.2 beside a graph of 2,000 nodes.
+# size of the largest graph in its batch: GPSConv(attn_type="performer") moves by 0.27 beside a graph of 2,000 nodes.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

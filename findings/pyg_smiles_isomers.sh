@@ -18,7 +18,7 @@ import rdkit
 import torch
 import torch_geometric
 from rdkit import Chem
-from torch_geometric.utils import from_smiles, to_smiles
+from torch_geometric.utils import from_rdmol, from_smiles, to_rdmol, to_smiles
 
 
 def canonical(smiles):
@@ -33,9 +33,13 @@ def kinds(smiles):
 
 print(f'torch-geometric {torch_geometric.__version__}, RDKit {rdkit.__version__}')
 seen = []
+data = from_smiles('[C@@H]1([C@H](O)CCCC1)N')
+other = from_rdmol(to_rdmol(data))
+twins = all(torch.equal(data[name], other[name]) for name in ('x', 'edge_index', 'edge_attr'))
+print(f'graphs of the second molecule and of what it comes back as are equal: {twins}')
 for smiles in ('C[C@H](N)C(=O)O', '[C@@H]1([C@H](O)CCCC1)N', 'C/C=C/C', 'CC/C(C)=C(\\Br)Cl'):
     back = to_smiles(from_smiles(smiles))
     seen.append(canonical(smiles) == canonical(back))
     print(f'{smiles} {kinds(canonical(smiles))} comes back as {back} {kinds(canonical(back))}')
-assert seen == [True, False, True, False], 'this has changed'
+assert twins and seen == [True, False, True, False], 'this has changed'
 PY
