@@ -8,8 +8,10 @@ from typing import Any
 
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Module, MultiheadAttention
+from torch.nn import Module
 from torch_geometric.nn import GPSConv
+from torch_geometric.nn.attention import PerformerAttention
+from torch_geometric.nn.attention.performer import generalized_kernel, linear_attention
 from torch_geometric.nn.conv import MessagePassing
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
@@ -39,7 +41,8 @@ class TopoGPSConv(GPSConv):
             (default: :obj:`1`)
         dropout (float, optional): Dropout probability of intermediate embeddings. (default: :obj:`0.`)
         attn_type (str, optional): PyG's own attention, if :obj:`attn` is not given: :obj:`"multihead"`, :obj:`"performer"`, or
-            :obj:`None` for no global attention. (default: :obj:`"multihead"`)
+            :obj:`None` for no global attention. :obj:`"performer"` leaves out the keys of padding, which PyG 2.8.1 counts.
+            (default: :obj:`"multihead"`)
         attn (torch.nn.Module or str, optional): An attention layer called as
             :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, which replaces PyG's own.
             :obj:`"pyg"` is the attention of :obj:`attn_type`. :obj:`None` needs :obj:`attn_type=None` beside it, which is no
@@ -192,11 +195,20 @@ def _attend_as_pyg(attn: Module, x: Tensor, batch: Tensor | None) -> Tensor:
     if x.size(0) == 0:  # to_dense_batch fails without nodes
         return x
     h, mask = to_dense_batch(x, batch)
-    if isinstance(attn, MultiheadAttention):
-        h, _ = attn(h, h, h, key_padding_mask=~mask, need_weights=False)
-    else:
-        h = attn(h, mask=mask)
+    if isinstance(attn, PerformerAttention):
+        return _performer(attn, h, mask)[mask]
+    h, _ = attn(h, h, h, key_padding_mask=~mask, need_weights=False)
     return h[mask]
+
+
+def _performer(attn: PerformerAttention, x: Tensor, mask: Tensor) -> Tensor:
+    r"""PyG's Performer without the keys of padding, which PyG 2.8.1 leaves in the denominator."""
+    q, k, v = (lin(x).unflatten(-1, (attn.heads, -1)).transpose(1, 2) for lin in (attn.q, attn.k, attn.v))
+    projection = attn.fast_attn
+    q, k = (generalized_kernel(heads, projection.projection_matrix, projection.kernel) for heads in (q, k))
+    is_key = mask | ~mask.any(1, keepdim=True)  # A graph without nodes has a denominator too: gradients of 1 / 0 are NaN.
+    out = linear_attention(q, k * is_key[:, None, :, None], v)
+    return attn.dropout(attn.attn_out(out.transpose(1, 2).flatten(2)))
 
 
 def _takes_edge_weight(conv: Module) -> bool:

@@ -27,6 +27,8 @@ _ENDS = (('source', 'target'), ('src', 'dst'), ('from', 'to'))
 _MISSING = (None, 'nan', 'NaN', 'NA', 'N/A', 'null', 'NULL')
 #: Names of the column with labels, if none is given.
 LABELS = ('label', 'y', 'class')
+#: The namespace of GraphML.
+_GRAPHML = 'http://graphml.graphdrawing.org/xmlns'
 #: What a file of torch may hold beside tensors.
 _SAFE = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage)
 #: What a file of torch has to hold, and the remedy.
@@ -131,7 +133,7 @@ def _read_graphml(path: Path, nodes: Path | None, label: str | None, directed: b
     import networkx
 
     try:
-        graph = networkx.read_graphml(path)
+        graph = _networkx_graph(path)
     except ParseError as error:
         line, column = error.position
         given = f'{path}, line {line}, column {column + 1}: {error.msg.partition(": line")[0]}'
@@ -143,6 +145,28 @@ def _read_graphml(path: Path, nodes: Path | None, label: str | None, directed: b
     links = _table(((f'{u} - {v}', attributes) for u, v, attributes in edges), 'edge')
     ends = [[number[u] for u, _, _ in edges], [number[v] for _, v, _ in edges]]
     return [_assemble(str(path), table, links, ends, label, graph.is_directed())]
+
+
+def _networkx_graph(path: Path) -> Any:
+    r"""Reads GraphML by networkx (3.6.1), also that of networkit (11.3), which has no namespace, and of rustworkx (0.18.1), in
+    which a key of nodes and another of edges have one id. networkx takes the last one for both.
+    """
+    from xml.etree import ElementTree
+
+    import networkx
+
+    root = ElementTree.parse(path).getroot()
+    for element in root.iter():
+        if not element.tag.startswith('{'):
+            element.tag = f'{{{_GRAPHML}}}{element.tag}'
+    keys = {(key.get('for'), key.get('id')) for key in root.findall(f'{{{_GRAPHML}}}key')}
+    shared = {name for kind, name in keys if kind == 'node'} & {name for kind, name in keys if kind == 'edge'}
+    for kind in ('node', 'edge'):
+        values = root.iterfind(f'.//{{{_GRAPHML}}}{kind}/{{{_GRAPHML}}}data')
+        for element, name in [(key, 'id') for key in root if key.get('for') == kind] + [(value, 'key') for value in values]:
+            if element.get(name) in shared:
+                element.set(name, f'{kind} {element.get(name)}')
+    return networkx.parse_graphml(ElementTree.tostring(root, 'unicode'))
 
 
 def _table(rows: Any, kind: str) -> Table:

@@ -90,6 +90,22 @@ def test_graphml(kind: type[networkx.Graph]) -> None:
         assert read('graph.graphml', label='age')[0].y.shape == (12, 1)  # numbers to predict
 
 
+@pytest.mark.parametrize('writer', ['rustworkx', 'networkit'])
+def test_graphml_that_networkx_misreads(writer: str) -> None:
+    # rustworkx 0.18.1 numbers the keys of nodes and of edges from d1 on. networkit 11.3 writes the namespace as xmlnsi.
+    kinds = ('node', 'label', 'd1'), ('edge', 'weight', 'd1' if writer == 'rustworkx' else 'd2')
+    name = 'xmlns' if writer == 'rustworkx' else 'xmlnsi'
+    keys = ''.join(f'<key id="{key}" for="{kind}" attr.name="{name}" attr.type="int"/>' for kind, name, key in kinds)
+    nodes = ''.join(f'<node id="n{index}"><data key="d1">{index % 2}</data></node>' for index in range(12))
+    edge = f'<edge source="n0" target="n1"><data key="{kinds[1][2]}">5</data></edge>'
+    body = f'{keys}<graph edgedefault="undirected">{nodes}{edge}</graph>'
+    Path('graph.graphml').write_text(f'<graphml {name}="http://graphml.graphdrawing.org/xmlns">{body}</graphml>')
+    data = read('graph.graphml')[0]
+    assert data.y.tolist() == [0, 1] * 6
+    assert data.edge_index.tolist() == [[0, 1], [1, 0]]
+    assert data.edge_weight.tolist() == [5, 5]
+
+
 def test_graphs_with_a_label_each_are_split_by_class() -> None:
     path = save([graph(torch.tensor([7 if index % 2 else 3])) for index in range(20)])
     dataset = read(path)
