@@ -6,11 +6,13 @@ import csv
 import json
 import re
 import shutil
+import signal
 import time
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import networkx
 import pytest
 import torch
 import yaml
@@ -278,6 +280,33 @@ def test_other_labels(kind: str) -> None:
     assert report['models'][0]['model'] == ('GINE+None' if kind == 'regression' else 'SAGE+None')
 
 
+def test_whole_numbers_of_graphml_as_targets() -> None:
+    graph = networkx.path_graph(30)
+    networkx.set_node_attributes(graph, {node: node % 7 for node in graph}, 'age')
+    networkx.write_graphml(graph, 'mine.graphml')
+    arguments = ['--data', 'mine.graphml', '--label', 'age', '--regression', '--seeds', '1']
+    assert main(['advise', *arguments, 'optim.max_epoch', '1', 'topomask.progress', 'False']) == 0
+    report = json.loads(Path('results/advise-mine/advise.json').read_text())
+    assert (report['metric'], report['maximize'], report['profile']['majority']) == ('mae', False, None)
+
+
+class Finalized:
+    """What interrupts its own end, in a circle that only a garbage collection finds."""
+
+    def __init__(self) -> None:
+        self.itself = self
+
+    def __del__(self) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+
+def test_an_interrupt_during_a_garbage_collection_is_not_lost() -> None:
+    Finalized()
+    with pytest.raises(KeyboardInterrupt):
+        trials._collect()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
 @pytest.mark.filterwarnings('ignore:y. got')
 def test_a_metric_that_is_not_defined(capsys: pytest.CaptureFixture[str]) -> None:
     path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
@@ -308,7 +337,7 @@ def test_bad_arguments(arguments: list[str], message: str, capsys: pytest.Captur
 
 def test_a_configuration_of_graphgps_trains_with_our_model() -> None:
     config = yaml.safe_load(Path(trials.__file__).parents[3].joinpath('graphgps_configs/lookup-trees.yaml').read_text())
-    config['model']['type'] = 'GPSModel'
+    config['model']['type'], config['gnn']['act'] = 'GPSModel', 'gelu'
     Path('gps.yaml').write_text(yaml.safe_dump(config))
     assert advise('gps.yaml', SMALL, seeds=1)['models'][0]['test']
 
