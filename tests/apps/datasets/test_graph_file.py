@@ -267,6 +267,12 @@ def test_weights_of_networkx_edge_features_and_graphs_without_edges() -> None:
     assert dataset[0].edge_weight.tolist() == [0, 1, 2, 3]
     assert dataset[0].edge_attr.tolist() == [[0.0], [1.0], [2.0], [3.0]]
     assert (dataset[3].num_edges, dataset[3].edge_attr.shape) == (0, (0, 1))
+    for stored in graphs:
+        del stored.weight
+        stored.edge_attr = stored.edge_attr.float() / 2
+    with pytest.warns(UserWarning, match='edge_attr of one number for each edge, which is used as edge weights'):
+        (first, *_) = read(save(graphs))
+    assert (first.edge_weight.tolist(), 'edge_attr' in first) == ([0, 0.5, 1, 1.5], False)
 
 
 def test_labels_that_may_be_meant_otherwise_are_named() -> None:
