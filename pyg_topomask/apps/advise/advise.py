@@ -3,6 +3,7 @@ r"""The command that says whether a mask helps on a data set."""
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -126,7 +127,7 @@ def advise(
         'winner': winner,
         'yaml': _yaml(cfg_file, [*trials.options, *next(model.options for model in models if model.name == winner)]),
         'notes': _notes(trials, len(results)),
-        'command': f'pyg-topomask train --cfg {folder / "best.yaml"} --out {folder}',
+        'command': shlex.join(['pyg-topomask', 'train', '--cfg', str(folder / 'best.yaml'), '--out', str(folder)]),
     }
     _write(report, folder)
     return report

@@ -92,7 +92,8 @@ class GraphFile(FileDataset):
         for index, graph in enumerate(graphs):
             _check_graph(graph, graphs[0], f'{source}, graph {index}')
         if all(graph.num_edges == 0 for graph in graphs):
-            remedy = 'for points, connect neighbors first, with KNNGraph' if 'pos' in graphs[0] else ''
+            of_matrix = 'data.edge_index = to_edge_index(data.adj_t)[0].flip(0)' if 'adj_t' in graphs[0] else ''
+            remedy = 'for points, connect neighbors first, with KNNGraph' if 'pos' in graphs[0] else of_matrix
             raise ArgumentError('data', f'{source} without edges', 'graphs with edges', remedy)
         parts = [_rows(graph['y']) for graph in graphs]
         sizes = [graph.num_nodes or 0 for graph in graphs]

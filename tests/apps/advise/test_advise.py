@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
+import shlex
 import shutil
 import signal
 import time
@@ -79,6 +80,10 @@ def test_masks_fit_the_graphs() -> None:
     ]  # directed trees are no Tree
     dense = {'forest': False, 'degree': 90.0, 'within': (1.0, *[91.0] * 16)}
     assert names(**dense) == [*plain, 'GRF', 'None+GRF']
+    assert candidates(GraphProfile(**{**TREES, **dense}))[1][:2] == [
+        'Hop, because a node has 90 neighbors',
+        'PowerSeries, because a product goes along 90 edges a node',
+    ]
 
 
 def test_options_of_the_configuration_are_kept_and_others_fit() -> None:
@@ -254,14 +259,14 @@ def test_a_mask_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pyt
 
 def test_a_file_of_ones_own(capsys: pytest.CaptureFixture[str]) -> None:
     names = [f'n{index}' for index in range(30)]
-    Path('roads.csv').write_text('source,target\n' + ''.join(f'{a},{b}\n' for a, b in pairwise(names)))
+    Path('all roads.csv').write_text('source,target\n' + ''.join(f'{a},{b}\n' for a, b in pairwise(names)))
     Path('towns.csv').write_text('id,kind,height\n' + ''.join(f'{name},{"ab"[i // 15]},{i}\n' for i, name in enumerate(names)))
-    arguments = ['--data', 'roads.csv', '--nodes', 'towns.csv', '--label', 'kind', '--seeds', '1', '--out', 'here']
+    arguments = ['--data', 'all roads.csv', '--nodes', 'towns.csv', '--label', 'kind', '--seeds', '1', '--out', 'here']
     assert main(['advise', *arguments, 'optim.max_epoch', '2', 'topomask.progress', 'False']) == 0
     assert 'One graph of 30 nodes, 1.9 edges a node: undirected trees' in capsys.readouterr().out
-    report = json.loads(Path('here/advise-roads/advise.json').read_text())
+    report = json.loads(Path('here/advise-all roads/advise.json').read_text())
     assert report['verdict']['word'] == 'undecided'
-    assert main(['train', '--cfg', 'here/advise-roads/best.yaml', 'topomask.progress', 'False', 'optim.max_epoch', '1']) == 0
+    assert main([*shlex.split(report['command'])[1:], 'topomask.progress', 'False', 'optim.max_epoch', '1']) == 0
 
 
 @pytest.mark.parametrize('kind', ['regression', 'several labels', 'labels of nodes'])
