@@ -152,9 +152,7 @@ def _prepare(
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, yaml.safe_dump(config, sort_keys=False).encode())
         return folder, path, list(options)
-    options = list(options)
-    if cfg_file is None:
-        cfg_file, options = BUILT_IN, [*SHORT, *options]
+    cfg_file, options = (BUILT_IN, [*SHORT, *options]) if cfg_file is None else (cfg_file, list(options))
     path = find_config(cfg_file)
     if is_recommendation(path):
         raise ArgumentError('cfg', f'{str(cfg_file)!r}, a configuration of recommendation', 'configurations of networks')
@@ -209,8 +207,8 @@ def _notes(trials: Trials, count: int) -> list[str]:
     notes = [
         f'The {count} models have the same seeds, epochs and data. With the first seed, all trained a third of the epochs. The '
         'best two without a mask and the best three with one, by validation, went on.',
-        'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds, and the verdict '
-        'compares the two best models seed by seed, from two standard errors on.',
+        'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds, and do not show '
+        'the chance in few test labels. The verdict compares the two best models seed by seed, from two standard errors on.',
     ]
     if trials.epochs < trials.planned:
         given = f'--minutes {trials.minutes:g} left {trials.epochs} of {trials.planned} epochs'
@@ -218,10 +216,10 @@ def _notes(trials: Trials, count: int) -> list[str]:
     if seeds < trials.wanted:
         more = f'For the others, repeat the command with --resume --minutes {trials.minutes:g}.'
         notes.append(f'The time was over after {seeds} of {trials.wanted} seeds. {more}')
-    elif 2 <= seeds <= 3:
+    if 2 <= seeds <= 3:
         share = 30 if seeds == 2 else 18
-        more = 'For more, repeat the command with --resume --seeds 10.'
-        notes.append(f'With {seeds} seeds, {share} % of equal models differ by two standard errors. {more}')
+        more = ' For more, repeat the command with --resume --seeds 10.' * (seeds == trials.wanted)
+        notes.append(f'With {seeds} seeds, {share} % of equal models differ by two standard errors.{more}')
     notes.append('Seconds are those of training, and MiB the memory that it took at its peak, beside what the process held.')
     notes += [f'{name} failed: {failure}' for name, failure in trials.failures.items()]
     return notes

@@ -238,6 +238,7 @@ def test_no_seed_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     report = advise('lookup-trees', SMALL, seeds=3, minutes=12, out='short')
     assert report['seeds'] == [0, 1]
     assert any('The time was over after 2 of 3 seeds' in note for note in report['notes'])
+    assert any(note.endswith('With 2 seeds, 30 % of equal models differ by two standard errors.') for note in report['notes'])
     again = advise('lookup-trees', SMALL, seeds=3, minutes=12, out='short', resume=True)
     assert again['seeds'] == [0, 1, 2]
 
