@@ -119,7 +119,8 @@ def run(quick: bool, folder: Path) -> None:
     )
     write_table('advise', 'What advise says', note + (f' Not run here: {left_out}.' if left_out else ''), rows, folder)
     models = [{'data': name, **row} for name, result in done.items() for row in result['table']]
-    columns = dict.fromkeys(column for row in models for column in row)  # of several metrics
+    first = 'data', 'model', 'seeds', 'epochs', 'validation accuracy', 'test accuracy', 'parameters', 'seconds', 'MiB'
+    columns = dict.fromkeys([*first, *(column for row in models for column in row)])  # of several metrics
     models = [{column: row.get(column, '') for column in columns} for row in models]
     note = 'The models of [advise](advise.md), the mean of the seeds and its standard error.'
     write_table('advise_models', 'The models that advise trains', note, models, folder)

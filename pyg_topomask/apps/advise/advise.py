@@ -96,7 +96,7 @@ def advise(
     check_whole(0, 2**32 - seeds, seed=cfg.seed)  # the seeds that follow fit, too
     if 2 * cfg.optim.num_warmup_epochs > cfg.optim.max_epoch:  # a shortened training would only warm up
         options = [*options, 'optim.num_warmup_epochs', str(cfg.optim.max_epoch // 10)]
-    graphs, majority = _graphs()
+    graphs, labels = _graphs()
     found = profile(graphs, cfg.dataset.task_type == 'classification')
     models, left_out = candidates(found)
     del graphs
@@ -112,7 +112,7 @@ def advise(
     if not masked or not without:
         kind = 'without' if masked else 'with'
         raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(trials.failures.values())}')
-    verdict = decide(masked, without, trials.metric, trials.maximize, majority)
+    verdict = decide(masked, without, trials.metric, trials.maximize, labels)
     winner = verdict.masked if verdict.word == 'gain' else verdict.without
     report = {
         'title': title,
@@ -164,8 +164,8 @@ def _prepare(
     return folder, cfg_file, options
 
 
-def _graphs() -> tuple[list[Data], float | None]:
-    r"""Returns the graphs, and the accuracy of the most frequent class on the last split, of labels that are classes."""
+def _graphs() -> tuple[list[Data], list[int]]:
+    r"""Returns the graphs, and how many labels of each class the last split has, if the metric is the accuracy."""
     loaders = create_loaders()
     if cfg.dataset.task == 'graph':
         last = [graph.y for graph in loaders[-1].dataset]
@@ -176,9 +176,8 @@ def _graphs() -> tuple[list[Data], float | None]:
         graphs = [loaders[0].data] if single else list(loaders[0].dataset)
         last = [graph.y[graph.test_mask if 'test_mask' in graph else graph.val_mask] for graph in graphs if 'val_mask' in graph]
     if cfg.dataset.task_type != 'classification' or metric_best() != 'accuracy' or not last:
-        return graphs, None
-    counts = torch.cat([y.flatten() for y in last]).unique(return_counts=True)[1].double()
-    return graphs, float(counts.max() / counts.sum())
+        return graphs, []
+    return graphs, torch.cat([y.flatten() for y in last]).unique(return_counts=True)[1].tolist()
 
 
 def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str]) -> list[str]:
@@ -207,8 +206,8 @@ def _notes(trials: Trials, count: int) -> list[str]:
     notes = [
         f'The {count} models have the same seeds, epochs and data. With the first seed, all trained a third of the epochs. The '
         'best two without a mask and the best three with one, by validation, went on.',
-        'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds, and do not show '
-        'the chance in few test labels. The verdict compares the two best models seed by seed, from two standard errors on.',
+        'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds. The verdict '
+        'compares the two best models seed by seed, from two standard errors on. It adds the chance in few test labels.',
     ]
     if trials.epochs < trials.planned:
         given = f'--minutes {trials.minutes:g} left {trials.epochs} of {trials.planned} epochs'
