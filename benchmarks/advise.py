@@ -114,11 +114,14 @@ def run(quick: bool, folder: Path) -> None:
         '`python -m pyg_topomask advise` with three seeds, one data set after the other on one thread, and at most 20 '
         'minutes of processor time each. "our table" is what the table of the last column says of these data. "trainings" is '
         'their share of the processor time, and "over a training" the memory of the process at its peak over that of a '
-        'process with the largest training alone. roads of Sydney, digits and molecules train for fewer epochs than in our '
-        'tables. Traffic: 207 sensors, of which a third tells its speeds.'
+        'process with the largest training alone, where Numba has compiled all code before. roads of Sydney, digits and '
+        'molecules train for fewer epochs than in our tables. Traffic: 207 sensors, of which a third tells its speeds.'
     )
     write_table('advise', 'What advise says', note + (f' Not run here: {left_out}.' if left_out else ''), rows, folder)
     models = [{'data': name, **row} for name, result in done.items() for row in result['table']]
+    first = 'data', 'model', 'seeds', 'epochs', 'validation accuracy', 'test accuracy', 'parameters', 'seconds', 'MiB'
+    columns = dict.fromkeys([*first, *(column for row in models for column in row)])  # of several metrics
+    models = [{column: row.get(column, '') for column in columns} for row in models]
     note = 'The models of [advise](advise.md), the mean of the seeds and its standard error.'
     write_table('advise_models', 'The models that advise trains', note, models, folder)
 

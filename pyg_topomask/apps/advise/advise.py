@@ -3,6 +3,7 @@ r"""The command that says whether a mask helps on a data set."""
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -95,7 +96,7 @@ def advise(
     check_whole(0, 2**32 - seeds, seed=cfg.seed)  # the seeds that follow fit, too
     if 2 * cfg.optim.num_warmup_epochs > cfg.optim.max_epoch:  # a shortened training would only warm up
         options = [*options, 'optim.num_warmup_epochs', str(cfg.optim.max_epoch // 10)]
-    graphs, majority = _graphs()
+    graphs, labels = _graphs()
     found = profile(graphs, cfg.dataset.task_type == 'classification')
     models, left_out = candidates(found)
     del graphs
@@ -111,7 +112,7 @@ def advise(
     if not masked or not without:
         kind = 'without' if masked else 'with'
         raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(trials.failures.values())}')
-    verdict = decide(masked, without, trials.metric, trials.maximize, majority)
+    verdict = decide(masked, without, trials.metric, trials.maximize, labels)
     winner = verdict.masked if verdict.word == 'gain' else verdict.without
     report = {
         'title': title,
@@ -126,7 +127,7 @@ def advise(
         'winner': winner,
         'yaml': _yaml(cfg_file, [*trials.options, *next(model.options for model in models if model.name == winner)]),
         'notes': _notes(trials, len(results)),
-        'command': f'pyg-topomask train --cfg {folder / "best.yaml"} --out {folder}',
+        'command': shlex.join(['pyg-topomask', 'train', '--cfg', str(folder / 'best.yaml'), '--out', str(folder)]),
     }
     _write(report, folder)
     return report
@@ -151,9 +152,7 @@ def _prepare(
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(path, yaml.safe_dump(config, sort_keys=False).encode())
         return folder, path, list(options)
-    options = list(options)
-    if cfg_file is None:
-        cfg_file, options = BUILT_IN, [*SHORT, *options]
+    cfg_file, options = (BUILT_IN, [*SHORT, *options]) if cfg_file is None else (cfg_file, list(options))
     path = find_config(cfg_file)
     if is_recommendation(path):
         raise ArgumentError('cfg', f'{str(cfg_file)!r}, a configuration of recommendation', 'configurations of networks')
@@ -165,8 +164,8 @@ def _prepare(
     return folder, cfg_file, options
 
 
-def _graphs() -> tuple[list[Data], float | None]:
-    r"""Returns the graphs, and the accuracy of the most frequent class on the last split, of labels that are classes."""
+def _graphs() -> tuple[list[Data], list[int]]:
+    r"""Returns the graphs, and how many labels of each class the last split has, if the metric is the accuracy."""
     loaders = create_loaders()
     if cfg.dataset.task == 'graph':
         last = [graph.y for graph in loaders[-1].dataset]
@@ -177,18 +176,17 @@ def _graphs() -> tuple[list[Data], float | None]:
         graphs = [loaders[0].data] if single else list(loaders[0].dataset)
         last = [graph.y[graph.test_mask if 'test_mask' in graph else graph.val_mask] for graph in graphs if 'val_mask' in graph]
     if cfg.dataset.task_type != 'classification' or metric_best() != 'accuracy' or not last:
-        return graphs, None
-    counts = torch.cat([y.flatten() for y in last]).unique(return_counts=True)[1].double()
-    return graphs, float(counts.max() / counts.sum())
+        return graphs, []
+    return graphs, torch.cat([y.flatten() for y in last]).unique(return_counts=True)[1].tolist()
 
 
 def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str]) -> list[str]:
     r"""Returns what the graphs are, how far a label could reach, and which masks fit at what cost."""
     size = f'{found.nodes:,} nodes' if found.nodes == found.largest else f'{found.nodes:,} nodes, at most {found.largest:,}'
     many = f'{found.graphs:,} graphs of {size}' if found.graphs > 1 else f'One graph of {size}'
-    kind = 'trees' if found.forest else 'grids' if found.grid else 'graphs'
-    way = f'{found.one_way:.0%} of the edges lead one way' if found.directed else f'undirected {kind}'
-    weights = 'with weights' if found.weighted else 'without weights'
+    kind = ' trees' if found.forest else ' grids' if found.grid else ''
+    way = f'{found.one_way:.0%} of the edges lead one way' if found.directed else f'undirected{kind}'
+    weights = f'with{"" if found.weighted else "out"} weights{", with features of edges" * bool(cfg.dataset.edge_encoder)}'
     data = f'{many}, {found.degree:.1f} edges a node: {way}, {weights}.'
     if found.majority is not None:
         data += f' The most frequent class has {found.majority:.0%} of the labels.'
@@ -208,8 +206,8 @@ def _notes(trials: Trials, count: int) -> list[str]:
     notes = [
         f'The {count} models have the same seeds, epochs and data. With the first seed, all trained a third of the epochs. The '
         'best two without a mask and the best three with one, by validation, went on.',
-        'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds, and the verdict '
-        'compares the two best models seed by seed, from two standard errors on.',
+        'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds. The verdict '
+        'compares the two best models seed by seed, from two standard errors on. It adds the chance in few test labels.',
     ]
     if trials.epochs < trials.planned:
         given = f'--minutes {trials.minutes:g} left {trials.epochs} of {trials.planned} epochs'
@@ -217,10 +215,10 @@ def _notes(trials: Trials, count: int) -> list[str]:
     if seeds < trials.wanted:
         more = f'For the others, repeat the command with --resume --minutes {trials.minutes:g}.'
         notes.append(f'The time was over after {seeds} of {trials.wanted} seeds. {more}')
-    elif 2 <= seeds <= 3:
+    if 2 <= seeds <= 3:
         share = 30 if seeds == 2 else 18
-        more = 'For more, repeat the command with --resume --seeds 10.'
-        notes.append(f'With {seeds} seeds, {share} % of equal models differ by two standard errors. {more}')
+        more = ' For more, repeat the command with --resume --seeds 10.' * (seeds == trials.wanted)
+        notes.append(f'With {seeds} seeds, {share} % of equal models differ by two standard errors.{more}')
     notes.append('Seconds are those of training, and MiB the memory that it took at its peak, beside what the process held.')
     notes += [f'{name} failed: {failure}' for name, failure in trials.failures.items()]
     return notes

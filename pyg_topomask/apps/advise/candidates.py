@@ -54,23 +54,14 @@ def candidates(profile: GraphProfile) -> tuple[list[Candidate], list[str]]:
     local, _ = split_layer_type(cfg.gt.layer_type)
     if local == 'None':
         local = 'GINE' if cfg.dataset.edge_encoder else 'SAGE'
-    layers, plain = int(cfg.gt.layers), ('gt.layer_type', f'{local}+None')
-    models = [
-        Candidate(f'{local}+None', plain, masked=False),
-        Candidate(
-            f'{local}+None, {2 * layers} layers', ('gt.layer_type', f'{local}+None', 'gt.layers', str(2 * layers)), False
-        ),
-        Candidate(f'{local}+Linear', ('gt.layer_type', f'{local}+Linear'), masked=False),
-    ]
-    if profile.largest <= PAIRS:
-        models.append(Candidate(f'{local}+Transformer', ('gt.layer_type', f'{local}+Transformer'), masked=False))
+    layers = str(2 * int(cfg.gt.layers))
+    plain = [f'{local}+{word}' for word in ('None', 'Linear', *['Transformer'] * (profile.largest <= PAIRS))]
+    models = [Candidate(name, ('gt.layer_type', name), masked=False) for name in plain]
+    models.insert(1, Candidate(f'{plain[0]}, {layers} layers', ('gt.layer_type', plain[0], 'gt.layers', layers), masked=False))
     words, left_out = _fitting(profile)
-    for word in words[:MASKS]:
-        options = ('gt.layer_type', f'{local}+{word.word}', *_options(word))
-        models.append(Candidate(f'{local}+{word.word}', options, masked=True, why=word.why))
-    first = words[0]
-    alone = ('gt.layer_type', f'None+{first.word}', *_options(first))
-    models.append(Candidate(f'None+{first.word}', alone, masked=True, why='the same mask without message passing'))
+    tried = [(f'{local}+{word.word}', word, word.why) for word in words[:MASKS]]
+    tried.append((f'None+{words[0].word}', words[0], 'the same mask without message passing'))
+    models += [Candidate(name, ('gt.layer_type', name, *_options(word)), True, why) for name, word, why in tried]
     return models, left_out
 
 

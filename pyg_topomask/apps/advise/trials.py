@@ -6,6 +6,7 @@ import csv
 import gc
 import json
 import math
+import signal
 import sys
 import time
 import warnings
@@ -84,7 +85,7 @@ class Trials:
     def run(self) -> Results:
         r"""Trains, and returns the metrics of finished trainings by the name of the model and the seed."""
         self._end = time.perf_counter() + 60 * self.minutes
-        kept = sum(min(KEPT[masked], self._count_of(masked)) for masked in KEPT)
+        kept = sum(min(count, sum(model.masked == masked for model in self.models)) for masked, count in KEPT.items())
         self._total = len(self.models) + self.wanted * kept
         self._plan()
         part = self._part(self.epochs)
@@ -102,9 +103,6 @@ class Trials:
         names = [model.name for model in self.kept if model.masked == masked and model.name in self.results]
         most = max((len(self.results[name]) for name in names), default=0)
         return {name: self.results[name] for name in names if len(self.results[name]) == most}
-
-    def _count_of(self, masked: bool) -> int:
-        return sum(model.masked == masked for model in self.models)
 
     def _plan(self) -> None:
         r"""Chooses the number of epochs, from the first epoch of the models."""
@@ -202,7 +200,7 @@ class Trials:
             run = self._run(model, seed)
             label = 'time of an epoch' if quiet else f'[{self._count}/{self._total}]'
             label += f' {model.name}, seed {seed}'
-            gc.collect()  # trainers and their models refer to each other
+            _collect()
             result = self._earlier(run, epochs)
             try:
                 if result is None:
@@ -244,6 +242,16 @@ class Trials:
             return None
         result: dict[str, Any] = json.loads((run / RESULT).read_text())
         return result if result['epochs'] >= epochs else None
+
+
+def _collect() -> None:
+    r"""Frees trainers and their models, which refer to each other. Ctrl-C waits: their finalizers would swallow it."""
+    pressed: list[object] = []
+    handler = signal.signal(signal.SIGINT, lambda *_: pressed.append(None))
+    gc.collect()
+    signal.signal(signal.SIGINT, handler)
+    if pressed:
+        raise KeyboardInterrupt
 
 
 def describe(trials: Trials) -> Iterator[dict[str, Any]]:

@@ -57,18 +57,20 @@ def tested(run: Mapping[str, Any], metric: str) -> float:
 
 
 def decide(
-    masked: Mapping[str, Seeds], without: Mapping[str, Seeds], metric: str, maximize: bool, majority: float | None = None
+    masked: Mapping[str, Seeds], without: Mapping[str, Seeds], metric: str, maximize: bool, labels: Sequence[int] = ()
 ) -> Verdict:
     r"""Compares the best model with a mask with the best one without, both chosen by validation, on their common seeds. A
-    difference counts from two standard errors on, if one of the models is better than the most frequent class, whose accuracy
-    may be given.
+    difference counts from two standard errors on. If the metric is the accuracy, the numbers of labels of each class of the
+    test split may be given. Then one of the models has to be better than the most frequent class, and the error includes
+    that of so few labels, as if the models erred independently.
     """
     one, other = best_model(masked, metric, maximize), best_model(without, metric, maximize)
     differences = gains(masked[one], without[other], metric, maximize)
     gain, error = mean_error(differences)
-    word, sentence = _say(differences, gain, error, one, other, metric, maximize)
     means = [statistics.mean(tested(run, metric) for run in runs.values()) for runs in (masked[one], without[other])]
-    if majority is not None and max(means) <= majority:
+    chance = math.sqrt(sum(mean * (1 - mean) for mean in means) / sum(labels)) if labels else 0.0
+    word, sentence = _say(differences, gain, error, chance, one, other, metric, maximize)
+    if labels and max(means) <= (majority := max(labels) / sum(labels)):
         word = 'none'
         sentence = (
             f'No gain seen: no model is better than the most frequent class ({majority:.0%}). Train longer, or add features.'
@@ -77,7 +79,7 @@ def decide(
 
 
 def _say(
-    differences: Sequence[float], gain: float, error: float, one: str, other: str, metric: str, maximize: bool
+    differences: Sequence[float], gain: float, error: float, chance: float, one: str, other: str, metric: str, maximize: bool
 ) -> tuple[str, str]:
     count = len(differences)
     against = f'the best without a mask ({other})'
@@ -90,12 +92,13 @@ def _say(
         same = f'{one} has {gain:+.3f} {metric} over {other} in each of {count} seeds'
         return 'undecided', f'Undecided: {same}, so that its error is not known. More seeds would show it.'
     shown = f'{abs(gain):.3f} ± {error:.3f} {metric}'
-    found = verdict(gain, error)
+    found = verdict(gain, math.hypot(error, chance))
     if found == 'better':
         return 'gain', f'{one} gains {shown} over {against}.' if maximize else f'{one} has {shown} less than {against}.'
     if found == 'worse':
         return 'loss', f'No mask helps: {one}, the best with a mask, loses {shown} to {against}.'
-    needed = math.ceil((2 * statistics.stdev(differences) / gain) ** 2) if gain > 0 else math.inf
+    room = gain**2 - (2 * chance) ** 2  # for the error over seeds, which more seeds make smaller
+    needed = math.ceil(4 * statistics.variance(differences) / room) if gain > 0 and room > 0 else math.inf
     if needed <= MORE * count:
         more = max(1, needed - count)
         return 'undecided', (
@@ -104,5 +107,5 @@ def _say(
         )
     if gain == error == 0:
         return 'none', f'No gain seen: {one} and {other} have the same {metric} in all {count} seeds.'
-    bound = max(0.0, gain) + 2 * error
+    bound = max(0.0, gain) + 2 * math.hypot(error, chance)
     return 'none', f'No gain seen: {one} and {other} are not distinguishable. A gain above {bound:.2g} would have shown.'

@@ -16,6 +16,7 @@ from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transfo
 from pyg_topomask.apps.datasets.graph_files import read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.graphs.edge_weights import edge_weights_of
 from pyg_topomask.utils.digests import digest_of
 from pyg_topomask.utils.files import digest_of_files
 
@@ -91,7 +92,8 @@ class GraphFile(FileDataset):
         for index, graph in enumerate(graphs):
             _check_graph(graph, graphs[0], f'{source}, graph {index}')
         if all(graph.num_edges == 0 for graph in graphs):
-            remedy = 'for points, connect neighbors first, with KNNGraph' if 'pos' in graphs[0] else ''
+            of_matrix = 'data.edge_index = to_edge_index(data.adj_t)[0].flip(0)' if 'adj_t' in graphs[0] else ''
+            remedy = 'for points, connect neighbors first, with KNNGraph' if 'pos' in graphs[0] else of_matrix
             raise ArgumentError('data', f'{source} without edges', 'graphs with edges', remedy)
         parts = [_rows(graph['y']) for graph in graphs]
         sizes = [graph.num_nodes or 0 for graph in graphs]
@@ -213,8 +215,10 @@ def _check_graph(graph: Data, first: Data, source: str) -> None:
     if not graph.num_nodes:
         raise ArgumentError('data', f'{source} without nodes', 'graphs with nodes')
     graph.edge_index = torch.empty(2, 0, dtype=torch.long) if graph.edge_index is None else graph.edge_index.long()
-    if 'edge_weight' not in graph and isinstance(graph.get('weight'), Tensor):
-        graph['edge_weight'] = graph['weight']  # as from_networkx names it
+    name, weight = edge_weights_of(graph)
+    if weight is not None:
+        del graph[name]
+        graph['edge_weight'] = weight
     if differing := (set(graph.to_dict()) ^ set(first.to_dict())) - {'num_nodes'}:
         raise ArgumentError('data', f'{source}, which differs from graph 0 in {", ".join(sorted(differing))}', 'the same keys')
     for name, count in (('x', graph.num_nodes), ('edge_attr', graph.num_edges), ('edge_weight', graph.num_edges)):
@@ -231,7 +235,7 @@ def _check_graph(graph: Data, first: Data, source: str) -> None:
         if graph[name].shape[1:] != first[name].shape[1:]:
             given = f'{graph[name].size(1)} columns in {source}'
             raise ArgumentError(name, given, f'{first[name].size(1)}, as in graph 0')
-    used = {'x', 'y', 'edge_index', 'edge_attr', 'edge_weight', 'weight', 'pos', 'batch', *MASKS}
+    used = {'x', 'y', 'edge_index', 'edge_attr', 'edge_weight', 'pos', 'batch', *MASKS}
     unused = [name for name in graph.to_dict() if name not in used and (graph.is_node_attr(name) or graph.is_edge_attr(name))]
     if unused and graph is first:
         warn(f'{source}: {", ".join(unused)} are no features; for features, stack them in x or edge_attr')

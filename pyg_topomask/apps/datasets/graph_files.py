@@ -33,6 +33,7 @@ _GRAPHML = 'http://graphml.graphdrawing.org/xmlns'
 _SAFE = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage)
 #: What a file of torch has to hold, and the remedy.
 _OBJECTS = ('objects Data of PyG with edge_index, one or a list', "save a data set by torch.save(list(dataset), 'graphs.pt')")
+_OF_NETWORKX = "save a graph of networkx by networkx.write_graphml(graph, 'graph.graphml')"
 
 
 @dataclass
@@ -88,7 +89,7 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
-        raise ArgumentError('data', str(path), f'files that end in {", ".join(_READERS)}')
+        raise ArgumentError('data', str(path), f'files that end in {", ".join(_READERS)}', _OF_NETWORKX)
     for name, file in (('data', path), ('nodes', nodes)):
         if file is not None and not file.is_file():
             raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
@@ -108,7 +109,8 @@ def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: boo
     except Exception as error:  # of many kinds, if it is another file
         held = re.search(r'GLOBAL (\S+)', str(error))
         given = f'{path}, which holds {held[1]}' if held else f'{path}, which is no file of torch ({type(error).__name__})'
-        raise ArgumentError('data', given, *_OBJECTS) from error
+        remedy = _OF_NETWORKX if held and held[1].startswith('networkx') else _OBJECTS[1]
+        raise ArgumentError('data', given, _OBJECTS[0], remedy) from error
     graphs = stored if isinstance(stored, list) else [stored]
     for index, graph in enumerate(graphs):
         if not isinstance(graph, Data):
@@ -124,7 +126,9 @@ def _labels_of(graph: Data, label: str | None, source: str) -> Any:
         keys = ', '.join(key for key in graph.to_dict() if key not in ('x', 'edge_index', 'edge_attr', 'num_nodes'))
         remedy = 'name them with --label' if keys else 'set data.y to the labels'
         raise ArgumentError('label', f'{name!r}, which {source} lacks', keys or 'data with labels y', remedy)
-    return graph[name]
+    labels = graph[name]
+    del graph[name]  # which are no features
+    return labels
 
 
 def _read_graphml(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:

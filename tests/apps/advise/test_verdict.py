@@ -46,12 +46,27 @@ def test_a_difference_that_never_varies_has_no_known_error() -> None:
     assert (verdict.word, '+0.100 accuracy over GIN+None in each of 2 seeds' in verdict.sentence) == ('undecided', True)
 
 
-@pytest.mark.parametrize(('majority', 'word'), [(0.915, 'gain'), (0.92, 'none')])
-def test_no_gain_counts_below_the_most_frequent_class(majority: float, word: str) -> None:
+@pytest.mark.parametrize(('frequent', 'word'), [(915, 'gain'), (920, 'none')])
+def test_no_gain_counts_below_the_most_frequent_class(frequent: int, word: str) -> None:
     masked, without = {'GIN+Hop': runs(0.91, 0.92, 0.93)}, {'GIN+None': runs(0.6, 0.62, 0.61)}
-    verdict = decide(masked, without, 'accuracy', True, majority)
+    verdict = decide(masked, without, 'accuracy', True, [1000 - frequent, frequent])
     assert verdict.word == word
     assert ('better than the most frequent class (92%)' in verdict.sentence) == (word == 'none')
+
+
+@pytest.mark.parametrize(
+    ('labels', 'word', 'said'),
+    [
+        # The variance of 0.7 and 0.6 is 0.21 + 0.24, and that over seeds 0.0001. A gain of 0.1 needs a variance of 0.0025.
+        (188, 'gain', 'GIN+Hop gains 0.100 ± 0.010 accuracy'),
+        (187, 'undecided', '1 more seed would decide'),
+        (100, 'none', 'A gain above 0.24 would have shown'),  # 0.1 + 2 * (0.0045 + 0.0001) ** 0.5
+    ],
+)
+def test_few_test_labels_add_to_the_error(labels: int, word: str, said: str) -> None:
+    masked, without = {'GIN+Hop': runs(0.69, 0.7, 0.71)}, {'GIN+None': runs(0.607320508, 0.6, 0.592679492)}
+    verdict = decide(masked, without, 'accuracy', True, [labels // 2, labels - labels // 2])
+    assert (verdict.word, said in verdict.sentence) == (word, True)
 
 
 def test_models_are_chosen_by_validation() -> None:

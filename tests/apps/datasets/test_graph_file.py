@@ -141,7 +141,7 @@ def test_whole_numbers_are_classes_or_with_regression_numbers() -> None:
 
 GRAPHML = '<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"/></graph></graphml>'
 BROKEN = {
-    'suffix': ('graph.txt', 'x', 'files that end in .pt'),
+    'suffix': ('graph.txt', 'x', r'files that end in .pt, .*networkx.write_graphml\(graph'),
     'columns': ('edges.csv', 'source,target\na,b\nc\n', r'1 columns in line 3'),
     'header': ('edges.csv', '0,1\n1,2\n', "'0,1' in line 1"),
     'number': ('edges.csv', 'source,target,weight\na,b,1\na,c,far\n', r"'far' in edges.csv, line 3, column weight"),
@@ -208,6 +208,8 @@ class Code:
         ),
         (({'x': torch.ones(3)}, None), r'tuple in graphs.pt; .*torch.save\(list\(dataset\)'),
         (Data(pos=torch.rand(3, 2), edge_index=PATH[:, :0], y=torch.tensor([0, 1, 0])), 'KNNGraph'),
+        (Data(adj_t=torch.eye(3).to_sparse_csr(), num_nodes=3, y=torch.tensor([0, 1, 0])), r'to_edge_index\(data.adj_t'),
+        (networkx.path_graph(3), r'networkx.classes.graph.Graph; .*networkx.write_graphml'),
         ([], 'without graphs'),
         ([3], 'int in graphs.pt, entry 0'),
     ],
@@ -283,6 +285,17 @@ def test_weights_of_networkx_edge_features_and_graphs_without_edges() -> None:
     assert dataset[0].edge_weight.tolist() == [0, 1, 2, 3]
     assert dataset[0].edge_attr.tolist() == [[0.0], [1.0], [2.0], [3.0]]
     assert (dataset[3].num_edges, dataset[3].edge_attr.shape) == (0, (0, 1))
+    for stored in graphs:
+        del stored.weight
+        stored.edge_attr = stored.edge_attr.float() / 2
+    with pytest.warns(UserWarning, match='edge_attr of one number for each edge, which is used as edge weights'):
+        (first, *_) = read(save(graphs))
+    assert (first.edge_weight.tolist(), 'edge_attr' in first) == ([0, 0.5, 1, 1.5], False)
+
+
+def test_labels_of_another_name_are_no_features() -> None:
+    graphs = [graph(None, kind=torch.tensor([index, 0, 1])) for index in range(20)]  # a warning would be an error
+    assert read(save(graphs), label='kind', regression=True)[3].y.tolist() == [[3], [0], [1]]
 
 
 def test_labels_that_may_be_meant_otherwise_are_named() -> None:

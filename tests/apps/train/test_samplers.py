@@ -18,6 +18,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.loader import graph_saint
 
+from pyg_topomask.apps.advise.advise import _graphs
 from pyg_topomask.apps.train import module, train
 from pyg_topomask.apps.train.first_step import try_first_step
 from pyg_topomask.errors import ArgumentError
@@ -75,6 +76,14 @@ class Ring(InMemoryDataset):
 def _ring(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(graph_saint, 'SparseTensor', Adjacency)
     monkeypatch.setitem(register.loader_dict, 'ring', lambda format, *args: Ring() if format == 'ring' else None)
+
+
+@pytest.mark.parametrize('sampler', SAMPLERS)
+def test_advice_is_on_the_whole_graph(configure: Callable[..., None], sampler: str) -> None:
+    configure(f'{OPTIONS} train.sampler {sampler}', CORA)
+    graphs, labels = _graphs()
+    assert [graph.num_nodes for graph in graphs] == [60]
+    assert labels == [20]  # the nodes of the test split have one label
 
 
 @pytest.mark.filterwarnings('ignore:train_mask. no batch of an epoch')
