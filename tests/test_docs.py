@@ -127,11 +127,6 @@ def commands(document: Path) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in command_lines if '...' not in line]
 
 
-@pytest.mark.parametrize('document', [path for path in DOCUMENTS if blocks(path, 'python')], ids=lambda path: path.name)
-def test_python_runs(document: Path, checkout: Path) -> None:
-    assert execute(document).keys() > {'__name__'}
-
-
 def test_the_models_of_the_page_of_layers_train_and_load(checkout: Path) -> None:
     torch.manual_seed(0)
     space = execute(ROOT / 'docs' / 'layers.md')
@@ -185,8 +180,8 @@ def test_yaml_of_a_document_trains(document: Path, checkout: Path, capsys: pytes
 
 
 @every_document
-def test_commands_name_options_and_files_that_exist(document: Path, checkout: Path) -> None:
-    execute(document)
+def test_python_runs_and_commands_name_options_and_files_that_exist(document: Path, checkout: Path) -> None:
+    assert (execute(document).keys() > {'__name__'}) == bool(blocks(document, 'python'))
     for words in commands(document):
         if words[0] == 'graphgps':  # its YAMLs lie in GraphGPS, but the option is of both
             load_config('digits', words[3:])

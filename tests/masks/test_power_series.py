@@ -17,7 +17,6 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import PowerSeriesMask
-from pyg_topomask.operators.base import MaskOperator
 
 Matrix = NDArray[np.float64]
 NORMALIZATIONS = ['sym', 'rw', None]
@@ -263,21 +262,6 @@ def test_masked_attention_and_all_its_gradients_are_those_of_the_dense_matrix(
 
 
 # Batches --------------------------------------------------------------------------------------------------------------
-
-
-def test_state_is_shared_with_other_masks_of_the_same_weights() -> None:
-    graph, states = Graph.from_data(small_graph()), []
-
-    class Spy(PowerSeriesMask):
-        def bind(self, graph: Graph, state: object) -> MaskOperator:
-            states.append(state)
-            return super().bind(graph, state)
-
-    Spy(1, 2)(graph)
-    Spy(3, 5, 'heat')(graph)
-    Spy(1, 2, normalization='rw')(graph)
-    assert states[0] is states[1]
-    assert states[0] is not states[2]
 
 
 def test_double_is_exact_also_without_edge_weights() -> None:

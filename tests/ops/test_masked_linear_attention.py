@@ -273,18 +273,6 @@ def test_rows_without_weight_give_zero_with_gradient_zero(route: str) -> None:
     assert not everywhere[0][2].any()
 
 
-@pytest.mark.parametrize('route', ROUTES)
-def test_all_queries_zero(route: str) -> None:
-    data = small_graph()
-    mask = (low_rank(data) if route == 'low_rank' else GRFMask(2)).double()(data)
-    _, k, v = inputs(6)
-    q = torch.zeros_like(k, requires_grad=True)
-    out = masked_linear_attention(q, k, v, mask, route)
-    out.sum().backward()
-    assert not out.any()
-    assert not q.grad.any()
-
-
 @pytest.mark.parametrize('route', ['features', 'edges'])
 def test_rows_of_a_mask_that_are_zero_give_zero(route: str) -> None:
     mask = AdjacencyMask(2, self_loop=None, flow='target_to_source').double()(small_digraph())

@@ -82,14 +82,6 @@ def test_compositions_of_masks_that_prepare_differently_share_nothing(first: Mas
         assert torch.equal(second(graph).to_dense(), alone)
 
 
-def test_masks_of_equal_settings_and_other_parameters_share_the_state() -> None:
-    first, second = GRFMask(heads=2), GRFMask(heads=4, modulation=torch.ones(5))
-    assert first.settings() == second.settings()
-    graph = Graph.from_data(small_graph())
-    first(graph)
-    assert torch.equal(second(graph).to_dense(), second(small_graph()).to_dense())
-
-
 def test_scale_may_be_learned() -> None:
     scale = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
     mask = AdjacencyMask(2, None) * scale
