@@ -7,6 +7,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -260,9 +261,14 @@ def test_table_holds_every_attention_and_mask() -> None:
     assert classes == masks | attentions
 
 
+@cache
+def ball_mask() -> Any:
+    return execute(WRITE_A_MASK)['BallMask']
+
+
 @pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path) -> None:
-    mask = execute(WRITE_A_MASK)['BallMask'](heads=2, hops=2)
+    mask = ball_mask()(heads=2, hops=2)
     torch.nn.init.normal_(mask.log_weight)
     data = GRAPHS[graph]()
     assert_mask_operator(mask, data)

@@ -232,8 +232,7 @@ MEMORY_CASES = [
 ]
 
 
-@pytest.mark.parametrize('batched', [False, True], ids=['one_graph', 'batch'])
-@pytest.mark.parametrize(('name', 'route'), MEMORY_CASES)
+@pytest.mark.parametrize(('name', 'route', 'batched'), covering([pytest.param(*case) for case in MEMORY_CASES], [False, True]))
 def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(name: str, route: str, batched: bool) -> None:
     size, heads, features, channels = 240, 2, 32, 24
     graphs = [Data(edge_index=ring(size // 4), num_nodes=size // 4)] * 4
