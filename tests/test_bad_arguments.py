@@ -159,10 +159,14 @@ REFUSED = {
     **{
         kind.__name__: Refused(
             kind,
-            [WALKS[0], *LAYER, {'modulation': torch.ones(3)}, {'normalization': 'unknown'}, {'resample': 'unknown'}],
+            [WALKS[0], *LAYER, {'modulation': torch.ones(3)}, {'normalization': 'unknown'}, {'resample': 'unknown'}, more],
             {'channels': 8, 'heads': 2},
         )
-        for kind in (nn.GRFAttention, nn.GRFSoftmaxAttention, nn.AsymmetricGRFAttention)
+        for kind, more in (
+            (nn.GRFAttention, {'feature_map': 'unknown'}),
+            (nn.GRFSoftmaxAttention, {'modulation': torch.tensor([1.0, -1.0]), 'max_walk_length': 1}),
+            (nn.AsymmetricGRFAttention, {'feature_map': 'unknown'}),
+        )
     },
     'RWGNKAttention': Refused(
         nn.RWGNKAttention, [WALKS[0], *LINEAR, {'lam': -1.0}, {'alpha': -1.0}], {'channels': 8, 'heads': 2}

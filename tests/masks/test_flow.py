@@ -110,14 +110,6 @@ def test_masks_have_the_direction_of_the_flow(name: str, flow: str) -> None:
     assert not np.allclose(actual, reverse, atol=1e-3)
 
 
-@pytest.mark.parametrize('name', MASKS)
-def test_against_the_flow_masks_are_those_of_the_reversed_edges(name: str) -> None:
-    make, _ = MASKS[name]
-    data, reverse = small_digraph(), small_digraph()
-    reverse.edge_index = data.edge_index.flip(0)
-    np.testing.assert_array_equal(matrix_of(make('target_to_source'), data), matrix_of(make('source_to_target'), reverse))
-
-
 def test_a_row_mean_is_the_mean_of_the_messages() -> None:
     data, x = GRAPHS['directed'](), torch.randn(6, 3)
     operator = AdjacencyMask(self_loop=None, normalization='rw')(data)

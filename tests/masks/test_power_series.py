@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention, dense_weight
-from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph, small_weighted_graph
+from graphs import GRAPH_NAMES, GRAPHS, small_graph, small_weighted_graph
 from grids import covering
 from numpy.typing import NDArray
 from oracles import power_series, weight_matrix
@@ -65,12 +65,6 @@ def test_f_is_a_square_root(graph: str, order: int, length: int, normalization: 
     np.testing.assert_allclose(
         mask.alpha.detach().numpy(), np.stack([np.convolve(coefficients, coefficients) for coefficients in f.numpy()])
     )
-
-
-def test_mask_is_exact_in_double_precision() -> None:
-    data, alpha = small_digraph(), numbers(1, 1, 6)
-    mask = with_parameters(PowerSeriesMask(1, 5, positive=False), alpha)
-    np.testing.assert_allclose(dense(mask, data)[0], power_series(weight_matrix(data, 'sym'), alpha[0].numpy()), atol=1e-14)
 
 
 @pytest.mark.parametrize('graph', [small_graph, small_weighted_graph, lambda: GRAPHS['batch']()])

@@ -90,12 +90,6 @@ def test_scale_may_be_learned() -> None:
     assert scale.grad.tolist() == [14.0, 14.0]
 
 
-def test_tensor_times_mask_is_mask_times_tensor() -> None:
-    scale = torch.tensor([2.0, -1.0])
-    left, right = scale * PackingMask(2), PackingMask(2) * scale
-    assert torch.equal(left(small_graph()).to_dense(), right(small_graph()).to_dense())
-
-
 def test_composed_masks_reset_their_parts() -> None:
     mask = GRFMask(2) + AdjacencyMask(2)
     before = {name: value.clone() for name, value in mask.state_dict().items()}
