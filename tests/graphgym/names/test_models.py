@@ -27,10 +27,14 @@ from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks
 
 CONFIGS = {name: Path(__file__).parents[3] / 'graphgps_configs' / 'models' / f'{name}.yaml' for name in MODELS}
-#: Makes the data of each configuration small enough for a test.
+VIDEO = """
+topomask.dataset.num_frames 2 topomask.model.num_frames 2 topomask.dataset.target digit
+topomask.model.channels 16 topomask.model.mlp_channels 16 topomask.model.depth 1
+"""
+#: Makes the data of each configuration small enough for a test, and the model of videos.
 SMALL = {
     'TopologicalViT': (),
-    'ViViT': ('topomask.dataset.num_frames', '2', 'topomask.model.num_frames', '2', 'topomask.dataset.target', 'digit'),
+    'ViViT': tuple(VIDEO.split()),
     'Interlacer': ('topomask.dataset.num_rollouts', '1', 'topomask.dataset.num_steps', '10', 'topomask.dataset.side', '3'),
     'GKAT': ('topomask.dataset.num_pairs', '8', 'topomask.dataset.size', '6', 'train.batch_size', '4'),
 }
