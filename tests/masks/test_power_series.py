@@ -209,7 +209,7 @@ def test_gradients_of_coefficients_edge_weights_and_input(
         return (operator.T if transposed else operator).matmul(x)
 
     inputs = [mask.coefficients.detach() + 0.1 * numbers(1, *mask.coefficients.shape), data.edge_weight, numbers(2, size, 2, 1)]
-    assert torch.autograd.gradcheck(product, [tensor.clone().requires_grad_() for tensor in inputs], atol=1e-6)
+    assert torch.autograd.gradcheck(product, [tensor.clone().requires_grad_() for tensor in inputs], atol=1e-6, fast_mode=True)
 
 
 def test_weights_that_require_a_gradient_are_read_anew_on_a_common_graph() -> None:
