@@ -373,7 +373,7 @@ def test_saved_numbers_give_the_same_outputs_and_a_reset_gives_those_of_its_seed
 
 # The constructor of TopoGPSConv is PyG's, with PyG's messages.
 @pytest.mark.parametrize('name', sorted(set(LAYERS) - {'TopoGPSConv'}))
-@fuzz(15)
+@fuzz(25)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
     kind, case = KINDS_OF[name], LAYERS[name]

@@ -238,7 +238,7 @@ BASE = {
 
 
 @pytest.mark.parametrize('name', sorted(set(CASES) - MADE_OF_MASKS))
-@fuzz(15)
+@fuzz(25)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
     kind = getattr(masks, name)
