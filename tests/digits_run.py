@@ -32,7 +32,7 @@ def digits() -> Path:
 @pytest.fixture
 def few_digits(monkeypatch: pytest.MonkeyPatch) -> None:
     images, labels = digits_module.digit_images()
-    monkeypatch.setattr(digits_module, 'digit_images', lambda: (images[:300], labels[:300]))
+    monkeypatch.setattr(digits_module, 'digit_images', lambda: (images[:200], labels[:200]))
 
 
 @pytest.fixture

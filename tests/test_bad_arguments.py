@@ -21,7 +21,7 @@ class Refused(NamedTuple):
     base: Arguments = {}
 
 
-#: What all that takes walks refuses.
+#: What the settings of walks refuse, and all that takes them the first of these.
 WALKS: list[Arguments] = [
     {'num_walks': 0},
     {'num_walks': 3, 'sampler': 'antithetic'},
@@ -50,8 +50,8 @@ REFUSED = {
         ],
         {'num_walks': 2, 'p_halt': 0.5, 'max_walk_length': 2},
     ),
-    'AddGraphRandomFeatures': Refused(transforms.AddGraphRandomFeatures, [*WALKS, {'normalization': 'unknown'}]),
-    'AddRandomWalkKernel': Refused(transforms.AddRandomWalkKernel, WALKS),
+    'AddGraphRandomFeatures': Refused(transforms.AddGraphRandomFeatures, [WALKS[0], {'normalization': 'unknown'}]),
+    'AddRandomWalkKernel': Refused(transforms.AddRandomWalkKernel, WALKS[:1]),
     'AddSVDEncoding': Refused(
         transforms.AddSVDEncoding,
         [{'rank': 0}, {'num_users': -1}, {'num_iterations': -1}, {'normalization': 'both'}],
@@ -60,7 +60,7 @@ REFUSED = {
     'GRFMask': Refused(
         masks.GRFMask,
         [
-            *WALKS,
+            WALKS[0],
             {'heads': 0},
             {'normalization': 'unknown'},
             {'resample': 'always'},
@@ -80,7 +80,7 @@ REFUSED = {
     'RWGNKMask': Refused(
         masks.RWGNKMask,
         [
-            *WALKS,
+            WALKS[0],
             {'heads': 0},
             {'lam': -0.5},
             {'lam': 0.0},
@@ -159,13 +159,17 @@ REFUSED = {
     **{
         kind.__name__: Refused(
             kind,
-            [*WALKS, *LAYER, {'modulation': torch.ones(3)}, {'normalization': 'unknown'}, {'resample': 'unknown'}],
+            [WALKS[0], *LAYER, {'modulation': torch.ones(3)}, {'normalization': 'unknown'}, {'resample': 'unknown'}, more],
             {'channels': 8, 'heads': 2},
         )
-        for kind in (nn.GRFAttention, nn.GRFSoftmaxAttention, nn.AsymmetricGRFAttention)
+        for kind, more in (
+            (nn.GRFAttention, {'feature_map': 'unknown'}),
+            (nn.GRFSoftmaxAttention, {'modulation': torch.tensor([1.0, -1.0]), 'max_walk_length': 1}),
+            (nn.AsymmetricGRFAttention, {'feature_map': 'unknown'}),
+        )
     },
     'RWGNKAttention': Refused(
-        nn.RWGNKAttention, [*WALKS, *LINEAR, {'lam': -1.0}, {'alpha': -1.0}], {'channels': 8, 'heads': 2}
+        nn.RWGNKAttention, [WALKS[0], *LINEAR, {'lam': -1.0}, {'alpha': -1.0}], {'channels': 8, 'heads': 2}
     ),
     'HopAttention': Refused(nn.HopAttention, [*LINEAR, {'max_hops': -1}], {'channels': 8, 'heads': 2}),
     'SinDegreeAttention': Refused(nn.SinDegreeAttention, [*LINEAR, {'flow': 'up'}], {'channels': 8, 'heads': 2}),

@@ -7,6 +7,7 @@ import inspect
 import re
 import shlex
 from collections.abc import Callable, Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -127,11 +128,6 @@ def commands(document: Path) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in command_lines if '...' not in line]
 
 
-@pytest.mark.parametrize('document', [path for path in DOCUMENTS if blocks(path, 'python')], ids=lambda path: path.name)
-def test_python_runs(document: Path, checkout: Path) -> None:
-    assert execute(document).keys() > {'__name__'}
-
-
 def test_the_models_of_the_page_of_layers_train_and_load(checkout: Path) -> None:
     torch.manual_seed(0)
     space = execute(ROOT / 'docs' / 'layers.md')
@@ -185,8 +181,8 @@ def test_yaml_of_a_document_trains(document: Path, checkout: Path, capsys: pytes
 
 
 @every_document
-def test_commands_name_options_and_files_that_exist(document: Path, checkout: Path) -> None:
-    execute(document)
+def test_python_runs_and_commands_name_options_and_files_that_exist(document: Path, checkout: Path) -> None:
+    assert (execute(document).keys() > {'__name__'}) == bool(blocks(document, 'python'))
     for words in commands(document):
         if words[0] == 'graphgps':  # its YAMLs lie in GraphGPS, but the option is of both
             load_config('digits', words[3:])
@@ -265,9 +261,14 @@ def test_table_holds_every_attention_and_mask() -> None:
     assert classes == masks | attentions
 
 
+@cache
+def ball_mask() -> Any:
+    return execute(WRITE_A_MASK)['BallMask']
+
+
 @pytest.mark.parametrize('graph', GRAPH_NAMES)
 def test_written_mask_is_the_matrix_of_its_distances(graph: str, checkout: Path) -> None:
-    mask = execute(WRITE_A_MASK)['BallMask'](heads=2, hops=2)
+    mask = ball_mask()(heads=2, hops=2)
     torch.nn.init.normal_(mask.log_weight)
     data = GRAPHS[graph]()
     assert_mask_operator(mask, data)

@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked
 
 import pyg_topomask
 
@@ -249,36 +250,48 @@ API = {
 }
 
 
-def run(code: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=120, check=False)
+def run(code: str) -> None:
+    """In a process that has the libraries, and nothing of this package or of GraphGym."""
+    status, _, stderr = Forked('-c', code).wait()
+    assert status == 0, stderr
 
 
-def test_library_needs_none_of_the_extras_and_registers_nothing() -> None:
-    result = run(f"""
+def test_library_needs_none_of_the_extras_registers_nothing_and_leaves_the_state_of_torch_alone() -> None:
+    """In a process that has nothing: scipy is left to the first call that needs it."""
+    code = f"""
 import sys
 for name in {BLOCKED!r}:
     sys.modules[name] = None
+import torch
+import torch_geometric.nn
 import torch_geometric.graphgym.register as register
 def names():
     return {{kind: sorted(map(str, names)) for kind, names in vars(register).items() if kind.endswith('_dict')}}
-before = names()
+registered, loaded = names(), set(sys.modules)
+torch.manual_seed(0)
+state = torch.get_rng_state(), torch.get_default_dtype(), torch.get_num_threads()
+import pyg_topomask.nn
+new = set(sys.modules) - loaded
+assert not {{name for name in new if name.startswith(('scipy.sparse', 'scipy.spatial', 'scipy.fft', 'scipy.linalg'))}}
 for name in {LIBRARY!r}:
     __import__(name)
-assert before and names() == before, 'importing the package registers'
+assert registered and names() == registered, 'importing the package registers'
 assert 'pyg_topomask.graphgym' not in sys.modules
-import torch
+assert torch.equal(state[0], torch.get_rng_state())
+assert state[1:] == (torch.get_default_dtype(), torch.get_num_threads())
 from torch_geometric.data import Data
 from pyg_topomask.nn import GRFAttention
 from pyg_topomask.transforms import AddGraphRandomFeatures
 data = AddGraphRandomFeatures()(Data(edge_index=torch.tensor([[0, 1], [1, 0]]), num_nodes=2))
 GRFAttention(4)(torch.ones(2, 4), data.edge_index).sum().backward()
-""")
+"""
+    result = subprocess.run([sys.executable, '-c', code], capture_output=True, text=True, timeout=120, check=False)
     assert result.returncode == 0, result.stderr
 
 
 def test_recommender_and_runs_know_nothing_of_graphgym() -> None:
     """One after another: what the first imports of it stays to the last."""
-    result = run("""
+    run("""
 import importlib
 import sys
 import torch_geometric, torch_geometric.transforms, torch_geometric.loader
@@ -289,12 +302,11 @@ for name in ('runs.run', 'recommend', 'recommend.runner', 'recommend.serve'):
     after = {name for name in sys.modules if 'graphgym' in name}
     assert after == before, (name, after - before)
 """)
-    assert result.returncode == 0, result.stderr
 
 
 def test_training_imports_only_what_it_uses() -> None:
     """What GraphGym itself imports, such as matplotlib, does not count."""
-    result = run("""
+    run("""
 import sys
 import torch_geometric.graphgym
 before = set(sys.modules)
@@ -307,25 +319,6 @@ unused = *(f'pyg_topomask.apps.{name}' for name in apps), 'pyg_topomask.distribu
 unused += ('gpytorch', 'matplotlib', 'networkx', 'numba', 'pandas', 'scipy', 'sklearn')
 assert not [name for name in new if name.startswith(unused)]
 """)
-    assert result.returncode == 0, result.stderr
-
-
-def test_import_leaves_scipy_to_the_first_call_that_needs_it_and_the_state_of_torch_alone() -> None:
-    result = run("""
-import sys
-import torch
-import torch_geometric.nn
-torch.manual_seed(0)
-before = set(sys.modules)
-state = torch.get_rng_state(), torch.get_default_dtype(), torch.get_num_threads()
-import pyg_topomask.nn
-new = set(sys.modules) - before
-assert not {name for name in new if name.startswith(('scipy.sparse', 'scipy.spatial', 'scipy.fft', 'scipy.linalg'))}
-import pyg_topomask.transforms
-assert torch.equal(state[0], torch.get_rng_state())
-assert state[1:] == (torch.get_default_dtype(), torch.get_num_threads())
-""")
-    assert result.returncode == 0, result.stderr
 
 
 @pytest.mark.parametrize('name', API)

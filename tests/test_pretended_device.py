@@ -1,11 +1,10 @@
 """Masks, layers and transforms on a device that is not the CPU: tensors do not mix, and reads by the host are counted."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+from forked import Forked
 from test_cuda import LAYERS, MASKS, TRANSFORMS
 from torch.utils import backend_registration
 
@@ -23,10 +22,9 @@ READ = {
     reason='this torch has no devices written in Python',
 )
 def test_results_on_a_device_without_reads_on_prepared_graphs() -> None:
-    command = [sys.executable, '-W', 'ignore', 'pretended_run.py']
-    done = subprocess.run(command, cwd=Path(__file__).parent, capture_output=True, text=True, timeout=600)
-    assert done.returncode == 0, done.stderr
-    results = json.loads(done.stdout)
+    status, stdout, stderr = Forked('pretended_run.py', cwd=Path(__file__).parent).wait(timeout=600)
+    assert status == 0, stderr
+    results = json.loads(stdout)
     assert results.pop('self-test') == {
         'mixing': 'aten::add.Tensor: tensors of the device and of the CPU, of shapes [(3,)]',
         'numbers': None,

@@ -16,7 +16,7 @@ from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
-CHANNELS, HEADS, NODES, SIZE = 8, 2, 200_000, 20
+CHANNELS, HEADS, NODES, SIZE = 8, 2, 100_000, 20
 WALKS = {'num_walks': 2, 'p_halt': 0.5, 'max_walk_length': 3}
 
 #: Options of attentions whose defaults are for other data, or walk further than needed here.
@@ -69,7 +69,7 @@ def many(graphs: int = 5000) -> Data:
 
 @pytest.fixture(scope='module')
 def few_and_many() -> tuple[Data, Data]:
-    return many(50), many(5000)
+    return many(20), many(1000)
 
 
 @pytest.fixture(scope='module', params=['large', 'many'])

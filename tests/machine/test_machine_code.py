@@ -119,8 +119,10 @@ TREES: dict[str, Callable[[], Mask]] = {
 }
 
 
-@pytest.mark.parametrize(('shape', 'size'), [('random', 40), ('path', 40), ('caterpillar', 40), ('random', 3000)])
-@pytest.mark.parametrize('name', TREES)
+@pytest.mark.parametrize(
+    ('shape', 'size', 'name'),
+    covering([pytest.param(*case) for case in (('random', 40), ('path', 40), ('caterpillar', 40), ('random', 3000))], TREES),
+)
 def test_attention_under_trees_is_that_of_the_plain_version(
     name: str, shape: str, size: int, plain: Callable[[], None]
 ) -> None:

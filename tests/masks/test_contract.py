@@ -303,7 +303,7 @@ def test_gradients_reach_every_parameter_of_the_mask(case: str) -> None:
     assert all(parameter.grad is not None and parameter.grad.any() for parameter in mask.parameters())
 
 
-@pytest.mark.parametrize('case', CASES)
+@pytest.mark.parametrize('case', DAILY)
 def test_mask_of_edges_given_as_32_bit_integers(case: str) -> None:
     data = GRAPHS['batch']()
     mask = CASES[case].make(data).double()

@@ -68,10 +68,12 @@ def test_every_public_mask_has_a_case() -> None:
 
 
 @pytest.mark.parametrize('name', MASKS)
-def test_the_direction_is_what_the_matrix_shows(name: str) -> None:
+def test_the_direction_is_what_the_matrix_shows_and_the_repr_says(name: str) -> None:
     direction, make = MASKS[name]
     mask = make()
     assert mask.direction == direction
+    assert f', edges {direction})' in repr(mask)
+    assert direction in DIRECTIONS
     both = torch.cat([PATH, PATH.flip(0)], dim=1)
     if direction == 'symmetric':
         with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ between'):
@@ -117,13 +119,6 @@ def test_local_masks_stay_within_components(name: str) -> None:
     edges = torch.tensor([[0, 1, 2, 3], [1, 0, 3, 2]])
     apart = bool((matrix(mask, edges)[2:, :2] == 0).all())
     assert apart == mask.local
-
-
-@pytest.mark.parametrize('name', MASKS)
-def test_the_repr_says_it(name: str) -> None:
-    direction, make = MASKS[name]
-    assert f', edges {direction})' in repr(make())
-    assert direction in DIRECTIONS
 
 
 #: What the docstring of a class says, by the word.

@@ -26,7 +26,6 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
-from pyg_topomask.operators.description import describe
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 
@@ -297,13 +296,6 @@ def test_lam_is_the_softplus_of_the_parameter() -> None:
     mask.reset_parameters()
     torch.testing.assert_close(mask.lam, torch.tensor([0.1, 4.0]))
     assert not HeatKernelMask(learnable=False).raw_lam.requires_grad
-
-
-def test_masks_of_one_kind_share_their_state() -> None:
-    graph = Graph.from_data(small_graph())
-    first, second = HeatKernelMask(2, lam=0.1)(graph), HeatKernelMask(1, lam=2.0, tolerance=1e-3)(graph)
-    assert describe(first)[0][2] is describe(second)[0][2]
-    assert describe(HeatKernelMask(1, 'adjacency')(graph))[0][2] is not describe(first)[0][2]
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import ring, small_graph, undirected
+from grids import covering
 from oracles import weight_matrix
 from scipy.linalg import expm
 from torch_geometric.data import Batch, Data
@@ -17,8 +18,7 @@ from pyg_topomask.ops import masked_linear_attention
 KINDS = ['laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency']
 
 
-@pytest.mark.parametrize('lam', [[0.1, 3.0, 100.0, 300.0], [1e-4, 1e-2, 1.0, 100.0]])
-@pytest.mark.parametrize('kind', KINDS)
+@pytest.mark.parametrize(('kind', 'lam'), covering(KINDS, [[0.1, 3.0, 100.0, 300.0], [1e-4, 1e-2, 1.0, 100.0]]))
 def test_blocks_serve_times_of_very_different_sizes(kind: str, lam: list[float]) -> None:
     data = Batch.from_data_list([small_graph(), Data(edge_index=ring(30), num_nodes=30)])
     times = torch.tensor(lam, dtype=torch.float64) / (10 if kind == 'adjacency' else 1)

@@ -86,13 +86,6 @@ def test_attention_and_its_gradients_are_those_of_the_dense_mask(route: str) -> 
     assert_dense_attention(mask(data), torch.einsum('hk,knm->hnm', mask.raw_f, rings), [mask.raw_f], route=route)
 
 
-def test_weights_of_edges_do_not_count() -> None:
-    data = Data(edge_index=ring(5), edge_weight=torch.full((ring(5).size(1),), 3.0), num_nodes=5)
-    torch.testing.assert_close(
-        HopMask(f=F[1])(data).to_dense(), HopMask(f=F[1])(Data(edge_index=ring(5), num_nodes=5)).to_dense()
-    )
-
-
 @pytest.mark.parametrize(
     ('make', 'text'),
     [

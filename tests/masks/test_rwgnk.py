@@ -316,18 +316,6 @@ def test_discount_may_be_fixed_and_zero() -> None:
 # The first step -------------------------------------------------------------------------------------------------------
 
 
-def test_masks_that_differ_in_their_parameters_share_what_they_prepare() -> None:
-    graph = Graph.from_data(small_graph())
-    for first, second, shared in (
-        (sampled(), sampled(1, lam=0.1, alpha=0.0), True),
-        (sampled(), sampled(seed=1), False),
-        (exact(), exact(1, lam=0.1, alpha=2.0), True),
-        (exact(), exact(alpha=0.0), False),
-        (exact(), sampled(num_walks=2), False),
-    ):
-        assert (graph.state(first) is graph.state(second)) == shared
-
-
 def test_walks_are_drawn_anew_in_training_if_asked() -> None:
     data, mask = small_graph(), sampled(resample='forward')
     assert not np.array_equal(dense(mask, data), dense(mask, data))

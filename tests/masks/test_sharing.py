@@ -1,4 +1,4 @@
-"""Masks that differ in one argument, on a common graph: each gives what it gives on a graph of its own."""
+"""Masks on a common graph: what they share, and that those that differ give what they give on a graph of their own."""
 
 from collections.abc import Callable
 from typing import Any
@@ -89,3 +89,29 @@ def numbers(mask: Mask, make: Callable[[], Graph]) -> list[torch.Tensor]:
     q, k, v = torch.rand(3, 10, 2, 3, generator=torch.Generator().manual_seed(0))
     attended = [] if operator.blocks is None else [masked_linear_attention(q, k, v, operator, 'blocks').detach()]
     return [operator.to_dense().detach(), *attended]
+
+
+@pytest.mark.filterwarnings('ignore:max_walk_length is')
+@pytest.mark.parametrize(
+    ('first', 'second', 'shared'),
+    [
+        (GRFMask(2), GRFMask(4, modulation=torch.ones(5)), True),
+        (HeatKernelMask(2, lam=0.1), HeatKernelMask(1, lam=2.0, tolerance=1e-3), True),
+        (HeatKernelMask(), HeatKernelMask(kind='adjacency'), False),
+        (PowerSeriesMask(1, 2), PowerSeriesMask(3, 5, 'heat:0.1'), True),
+        (PowerSeriesMask(1, 2), PowerSeriesMask(1, 2, normalization='rw'), False),
+        (RWGNKMask(), RWGNKMask(2, lam=0.1, alpha=0.0), True),
+        (RWGNKMask(), RWGNKMask(seed=1), False),
+        (RWGNKMask(num_walks=None), RWGNKMask(2, None, lam=0.1, alpha=2.0), True),
+        (RWGNKMask(num_walks=None), RWGNKMask(num_walks=None, alpha=0.0), False),
+        (RWGNKMask(num_walks=None), RWGNKMask(num_walks=2), False),
+        (SinDegreeMask(1, 3), SinDegreeMask(2, 9), True),
+        (SinDegreeMask(), SinDegreeMask(flow='target_to_source'), False),
+        (ToeplitzMask(2), ToeplitzMask(1, 2, 'distance', 3, 'zero', True), True),
+        (TreeMask(), TreeMask(2, a=-3.0), True),
+        (TreeMask(), TreeMask(kind='distance'), True),
+    ],
+)
+def test_masks_that_differ_in_their_parameters_share_what_they_prepare(first: Mask, second: Mask, shared: bool) -> None:
+    common = graph(directed=False)
+    assert (common.state(first) is common.state(second)) == shared

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from oracles import as_numpy, same_graph
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.ops import masked_linear_attention
@@ -199,15 +198,6 @@ def test_degrees_of_the_data() -> None:
     np.testing.assert_allclose(mask(data).to_dense().detach().numpy(), matrix(mask, data.degree.numpy()), atol=1e-12)
     batch = Batch.from_data_list([data, data])
     torch.testing.assert_close(mask(batch).to_dense()[0], torch.block_diag(*[mask(data).to_dense()[0]] * 2))
-
-
-def test_degrees_are_counted_once_for_masks_of_equal_settings() -> None:
-    graph = Graph.from_data(small_graph())
-    first, second = SinDegreeMask(1, 3), SinDegreeMask(2, 9)
-    first(graph), second(graph)
-    assert len(graph._states) == 1
-    SinDegreeMask(flow='target_to_source')(graph)
-    assert len(graph._states) == 2
 
 
 def test_heads_learn_apart_and_gradients_reach_every_parameter() -> None:

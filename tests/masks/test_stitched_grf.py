@@ -117,13 +117,6 @@ def test_one_ensemble_is_positive_semidefinite_and_biased() -> None:
     assert torch.linalg.eigvalsh(mask(data).to_dense()).min() > -1e-5
 
 
-@pytest.mark.parametrize('stitch', [1, 2, 3])
-def test_mask_of_an_undirected_graph_is_the_power_series_of_all_convolutions(stitch: int) -> None:
-    data = small_weighted_graph()
-    alpha = reduce(np.convolve, [F] * (2 * stitch))
-    np.testing.assert_allclose(expected_mask(data, stitch), power_series(weight_matrix(data, 'sym'), alpha), atol=1e-12)
-
-
 @pytest.mark.parametrize(('asymmetric', 'factors'), [(False, 6), (True, 3)])
 def test_kernel_by_its_name_is_the_product_of_all_factors(asymmetric: bool, factors: int) -> None:
     """exp(-t L) = exp(-t L / n)^n."""
@@ -181,13 +174,6 @@ def test_factors_seeds_and_draws_differ() -> None:
     mask = make(stitch=2, resample='forward')
     assert not torch.equal(mask(data).to_dense(), mask(data).to_dense())
     assert torch.equal(mask.eval()(data).to_dense(), make(stitch=2)(data).to_dense())
-
-
-def test_masks_that_stitch_differently_share_no_walks() -> None:
-    graph = Graph.from_data(small_graph())
-    once, twice = make()(graph).to_dense(), make(stitch=2)(graph).to_dense()
-    assert not torch.equal(once, twice)
-    assert torch.equal(once, make(stitch=1)(small_graph()).to_dense())
 
 
 @pytest.mark.parametrize('stitch', [0, -1, 1.5, '2'])

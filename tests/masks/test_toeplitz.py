@@ -12,7 +12,6 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.toeplitz import ToeplitzMask
-from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
@@ -234,7 +233,7 @@ def test_gradients_of_gradients() -> None:
     def product(x: Tensor, table: Tensor) -> Tensor:
         return torch.func.functional_call(mask, {'table': table}, (data,)).matmul(x)
 
-    assert torch.autograd.gradgradcheck(product, (x, mask.table.detach().requires_grad_()))
+    assert torch.autograd.gradgradcheck(product, (x, mask.table.detach().requires_grad_()), fast_mode=True)
 
 
 def test_product_with_low_rank() -> None:
@@ -242,12 +241,6 @@ def test_product_with_low_rank() -> None:
     left, right = torch.randn(2, 12, 2, 2, dtype=torch.float64)
     expected = torch.einsum('nhr,khr->hnk', left, right) * matrix(mask, (3, 4))
     torch.testing.assert_close((mask(graph) * low_rank_operator(graph, left, right)).to_dense(), expected)
-
-
-def test_masks_of_equal_dimensions_share_their_state() -> None:
-    graph = Graph.from_data(grids((2, 3), (2, 2)))
-    first, second = ToeplitzMask(2, 2)(graph), ToeplitzMask(1, 2, 'distance', 3, 'zero', True)(graph)
-    assert all(a is b for a, b in zip(describe(first)[0][1:], describe(second)[0][1:], strict=True))
 
 
 # Bad input ------------------------------------------------------------------------------------------------------------

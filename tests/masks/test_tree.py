@@ -234,15 +234,6 @@ def test_parameters_are_those_given_and_a_stays_below_zero() -> None:
     assert not list(TreeMask(learnable=False).parameters())
 
 
-def test_masks_of_all_kinds_share_a_state() -> None:
-    graph = Graph.from_data(GRAPHS['batch']())
-    masks = [TreeMask(), TreeMask(2, a=-3.0), TreeMask(kind='distance')]
-    assert len({mask.settings() for mask in masks}) == 1
-    for mask in masks:
-        mask(graph)
-    assert len(graph._states) == 1
-
-
 def test_algebra() -> None:
     left, right = torch.randn(7, 2, 2, dtype=torch.float64), torch.randn(7, 2, 2, dtype=torch.float64)
     product = TreeMask(2, a=A, b=B) * LowRankMask(2, left, right)

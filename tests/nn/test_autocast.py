@@ -94,8 +94,7 @@ def test_all_layers_are_here() -> None:
     assert {layer for layer in public if not inspect.isabstract(layer)} <= {type(make()) for make in LAYERS.values()}
 
 
-@pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize(('name', 'dtype'), covering(LAYERS, TYPES))
 def test_error_is_that_of_rounding_a_few_times(name: str, dtype: torch.dtype) -> None:
     """Each rounding is by eps / 2 of what is rounded, and changes the largest output by about as much at most: a weighted mean
     moves with its values, and with its weights no more than the values differ. The bound is the sum of them all.
@@ -109,8 +108,7 @@ def test_error_does_not_grow_with_the_graph(name: str, dtype: torch.dtype) -> No
     assert error(LAYERS[name](), x, dtype) < BOUND * torch.finfo(dtype).eps
 
 
-@pytest.mark.parametrize('dtype', TYPES)
-@pytest.mark.parametrize('name', ALONG_EDGES)
+@pytest.mark.parametrize(('name', 'dtype'), covering(ALONG_EDGES, TYPES))
 def test_error_does_not_grow_with_the_degree(name: str, dtype: torch.dtype) -> None:
     assert error(ALONG_EDGES[name](), two_halves(LARGE), dtype, star(LARGE - 1)) < BOUND * torch.finfo(dtype).eps
 

@@ -148,7 +148,7 @@ IN_PARTS = {
 PARTS = {'heat_kernel': 10, 'kmip_sampled': 11, 'toeplitz': 5}
 
 #: One of each kind. The others differ from one of these in their mask alone, and run at night.
-OF_EACH_KIND = ['linear', 'tree', 'hadamard', 'grf_edges', 'grf_softmax', 'kmip', 'gated_gcn', 'gps']
+OF_EACH_KIND = ['linear', 'tree', 'hadamard', 'grf_softmax', 'kmip', 'gated_gcn', 'gps']
 OF_EACH_KIND_IN_PARTS = ['heat_kernel', 'toeplitz', 'resampled', 'mgformer']
 
 
@@ -198,13 +198,13 @@ def test_one_graph_and_equal_to_eager(name: str) -> None:
 
 @pytest.mark.parametrize(
     'name',
-    by_day(['linear', 'grf_edges', 'grf_features', 'grf_softmax', 'tree', 'hadamard', 'gps'], ['grf_edges', 'hadamard']),
+    by_day(['linear', 'grf_edges', 'grf_features', 'grf_softmax', 'tree', 'hadamard', 'gps'], ['hadamard']),
 )
 def test_batches_of_other_sizes_compile_once_more(name: str) -> None:
     case, counter = WHOLE[name], CompileCounterWithBackend('aot_eager')
     layer = case.make()
     compiled = torch.compile(case.call, fullgraph=True, backend=counter)
-    for sizes in ((5, 7), (11, 3, 6), (9, 13, 4, 2), (6, 8)):
+    for sizes in ((5, 7), (11, 3, 6), (6, 8)):
         x, graph = batch(case, sizes)
         case.call(layer, x, graph)
         assert_equal(compiled, case, layer, x, graph)
@@ -252,7 +252,7 @@ def test_equal_to_eager_in_parts(name: str) -> None:
             'toeplitz_transposed',
             'tree_distances',
         ],
-        ['grf_edges', 'kmip', *PARTS],
+        ['grf_edges', 'heat_kernel', 'toeplitz'],
     ),
 )
 def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None:
@@ -266,7 +266,6 @@ def test_the_combine_step_is_one_operator_in_what_is_compiled(name: str) -> None
     assert not [reason for reason in explanation.break_reasons if reason.user_stack[-1].filename.endswith(COMBINE)]
 
 
-@pytest.mark.skipif(shutil.which('g++') is None, reason='the compiler of torch.compile needs g++')
 class Operators(TorchDispatchMode):
     """Records what the operators of the package return."""
 
@@ -298,6 +297,7 @@ def test_operators_return_what_compiled_code_expects(make: Callable[[], Module])
     assert all(each.is_contiguous() for each in operators.returned)
 
 
+@pytest.mark.skipif(shutil.which('g++') is None, reason='the compiler of torch.compile needs g++')
 def test_numbers_of_a_graph_are_not_those_of_an_earlier_one() -> None:
     """With the default compiler, which treats numbers that are read off tensors otherwise than the others do.
 

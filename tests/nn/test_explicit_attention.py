@@ -15,7 +15,6 @@ from explicit_layers import (
     graph_named,
     positive_digraph,
     projected,
-    softmax,
 )
 from graphs import GRAPH_NAMES, GRAPHS, small_graph, uneven_graphs
 from grids import covering
@@ -29,9 +28,7 @@ from rounding import BOUND, relative_error
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn import AsymmetricGRFAttention
-from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.testing import assert_permutation_equivariant
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
@@ -153,22 +150,6 @@ def test_gradients_reach_every_parameter_alike_on_both_paths(name: str) -> None:
         torch.testing.assert_close(first, second, rtol=1e-3, atol=1e-4, msg=parameter)
 
 
-@pytest.mark.parametrize(('name', 'graph'), covering(LAYERS, ['directed', 'batch', 'disconnected', 'parallel_edges']))
-def test_coefficients_sum_to_one_and_reproduce_the_output(name: str, graph: str) -> None:
-    data, layer = graph_named(graph), LAYERS[name]().double()
-    x, arguments = features(data).double(), (data.edge_index, data.get('edge_weight'), data.get('batch'))
-    out, (pairs, alpha) = layer(x, *arguments, return_attention_weights=True)
-    v = projected(layer, x)[2]
-    total = torch.zeros(data.num_nodes, HEADS, dtype=torch.float64).index_add(0, pairs[1], alpha)
-    seen = torch.zeros(data.num_nodes, HEADS).index_add(0, pairs[1], (alpha != 0).float()) > 0
-    torch.testing.assert_close(total, seen.double())
-    assert seen.any()
-    if name not in LINEAR:  # whose rows may weigh nothing
-        assert torch.equal(seen, torch.isin(torch.arange(data.num_nodes), pairs[1]).unsqueeze(1).expand(-1, HEADS))
-    inner = torch.zeros_like(v).index_add(0, pairs[1], alpha.unsqueeze(-1) * v[pairs[0]])
-    torch.testing.assert_close(layer.lin_out(inner.flatten(1)), out)
-
-
 @pytest.mark.parametrize('name', LINEAR)
 def test_rows_without_weight_give_zero_coefficients_on_both_paths(name: str) -> None:
     settings = {'feature_map': 'relu'} if name == 'asymmetric' else {}
@@ -237,22 +218,6 @@ def test_generators_and_resampling_draw_the_walks(name: str) -> None:
     assert not torch.equal(fresh(x, data.edge_index), fresh(x, data.edge_index))
     fresh.eval()
     assert torch.equal(fresh(x, data.edge_index), fresh(x, data.edge_index))
-
-
-def test_layers_given_one_graph_share_the_very_same_walks() -> None:
-    graph, states = Graph.from_data(small_graph()), []
-
-    class Spy(GRFMask):
-        def bind(self, graph: Graph, state: object) -> MaskOperator:
-            states.append(state)
-            return super().bind(graph, state)
-
-    for resample in ('never', 'forward'):
-        states.clear()
-        for asymmetric in (False, True):
-            attention = softmax(Spy(HEADS, resample=resample, positive=True, asymmetric=asymmetric))
-            attention(features(small_graph()), graph.edge_index, graph=graph)
-        assert states[0] is states[1]
 
 
 # Data types -----------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from grids import covering
 from torch import Tensor
 from torch_geometric.nn import GCNConv, Sequential
 
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, HeatKernelMask, PackingMask
 from pyg_topomask.nn import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention, TopoGPSConv
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 
@@ -74,42 +74,6 @@ def test_inside_a_gps_layer_and_sequential(name: str) -> None:
     torch.testing.assert_close(model(x, data.edge_index, data.edge_weight, data.batch), expected)
 
 
-def test_parameters_of_a_given_mask_are_kept() -> None:
-    mask = GRFMask(HEADS, positive=True)
-    with torch.no_grad():
-        mask.modulation.fill_(0.25)
-    softmax(mask)
-    assert (mask.modulation == 0.25).all()
-
-
-def test_softmax_under_walks_is_the_layer_with_their_mask() -> None:
-    data = graph_named('weighted')
-    settings = {'num_walks': 6, 'p_halt': 0.2, 'max_walk_length': 3, 'modulation': 'heat', 'sampler': 'antithetic', 'seed': 4}
-    settings |= {'normalization': 'rw', 'walk_length': 'poisson:1.5', 'asymmetric': True}
-    layer = GRFSoftmaxAttention(CHANNELS, HEADS, **settings)
-    reference = softmax(GRFMask(HEADS, positive=True, **settings))
-    reference.load_state_dict(layer.state_dict())
-    arguments = (features(data), data.edge_index, data.edge_weight)
-    assert torch.equal(layer(*arguments), reference(*arguments))
-    assert layer.mask.walk_settings == reference.mask.walk_settings
-
-
-def test_settings_of_the_asymmetric_layer_reach_its_mask() -> None:
-    settings = {'num_walks': 6, 'p_halt': 0.2, 'max_walk_length': 3, 'modulation': 'heat', 'sampler': 'antithetic', 'seed': 4}
-    settings |= {'normalization': 'rw', 'walk_length': 'poisson:1.5'}
-    layer, data = AsymmetricGRFAttention(CHANNELS, HEADS, **settings), graph_named('weighted')
-    expected = GRFMask(HEADS, asymmetric=True, **settings)
-    assert torch.equal(layer.mask(data).to_dense(), expected(data).to_dense())
-    by_weight = AsymmetricGRFAttention(CHANNELS, HEADS, transition='weight', resample='forward').mask
-    assert by_weight.walk_settings.transition == 'weight'
-    assert by_weight.resample == 'forward'
-
-
-def test_representation_names_mask_and_channels() -> None:
-    text = repr(LAYERS['softmax'](out_channels=6))
-    assert text.startswith('MaskedSoftmaxAttention(8, 6, heads=2, mask=AdjacencyMask(')
-
-
 # Dropout --------------------------------------------------------------------------------------------------------------
 
 
@@ -158,13 +122,6 @@ def test_too_many_entries_are_refused(name: str, looked_at: bool, monkeypatch: p
     monkeypatch.setattr('pyg_topomask.operators.entries.MAX_ENTRIES', 5)
     with pytest.raises(ValueError, match=r'^mask: got .* entries per head; accepted: up to 5'):
         layer(features(data), data.edge_index, return_attention_weights=looked_at)
-
-
-def test_bad_feature_maps_and_modulations_are_named() -> None:
-    with pytest.raises(ValueError, match=r'^feature_map: got'):
-        AsymmetricGRFAttention(CHANNELS, HEADS, feature_map='unknown')
-    with pytest.raises(ValueError, match=r'^modulation: got .*positive'):
-        GRFSoftmaxAttention(CHANNELS, HEADS, max_walk_length=1, modulation=torch.tensor([1.0, -1.0]))
 
 
 @pytest.mark.parametrize('looked_at', [False, True])

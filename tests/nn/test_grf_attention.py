@@ -2,7 +2,7 @@ from functools import partial
 
 import pytest
 import torch
-from graphs import ring, small_graph, uneven_graphs, with_features
+from graphs import ring, uneven_graphs, with_features
 from torch import Tensor
 from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Batch, Data
@@ -40,19 +40,6 @@ def test_stored_walks_are_those_walked_on_the_fly_with_the_same_seed(independent
     with torch.no_grad():
         ready.grf_load[ready.grf_length > 0] *= 2.0
     assert not torch.allclose(run(layer, ready), run(layer, fresh))
-
-
-def test_resampling_in_training_and_fixed_walks_in_evaluation() -> None:
-    data, x = small_graph(), torch.randn(6, 8)
-    layer = GRFAttention(8, 2, resample='forward', feature_map='elu')
-    assert not torch.equal(layer(x, data.edge_index), layer(x, data.edge_index))
-    layer.eval()
-    first = layer(x, data.edge_index)
-    torch.rand(3)
-    assert torch.equal(first, layer(x, data.edge_index))
-    fixed = GRFAttention(8, 2, feature_map='elu')
-    fixed.load_state_dict(layer.state_dict())
-    assert torch.equal(first, fixed(x, data.edge_index))
 
 
 def test_resampling_leaves_stored_walks_to_evaluation() -> None:

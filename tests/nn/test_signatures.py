@@ -66,8 +66,9 @@ def test_a_type_checker_knows_the_options(tmp_path: Path) -> None:
         'GRFMask(2, sampler="iid", flo="source_to_target")\n'
         'HopAttention(16, 4, max_hops=2, feature_map="square")\n'
     )
-    command = [sys.executable, '-m', 'mypy', '--follow-imports=silent', str(script)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=False).stdout
+    # Libraries are left out, which takes a tenth of the time.
+    command = ['mypy', '--follow-imports=silent', '--no-site-packages', '--ignore-missing-imports', f'--cache-dir={tmp_path}']
+    printed = subprocess.run([sys.executable, '-m', *command, str(script)], capture_output=True, text=True, check=False).stdout
     lines = [line.split(':')[1] for line in printed.splitlines() if ': error:' in line]
     assert lines == ['3', '4', '5'], printed
 

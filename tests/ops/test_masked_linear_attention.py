@@ -169,7 +169,7 @@ def test_gradients_of_inputs_and_mask_parameters(name: str, route: str, batched:
         return masked_linear_attention(q, k, v, operator, route)
 
     parameters = [parameter.detach().clone().requires_grad_() for parameter in mask.parameters()]
-    assert torch.autograd.gradcheck(attend, (q, k, v, *parameters), atol=1e-6, rtol=1e-4)
+    assert torch.autograd.gradcheck(attend, (q, k, v, *parameters), atol=1e-6, rtol=1e-4, fast_mode=True)
 
 
 @pytest.mark.parametrize('name', ['packing', 'low_rank'])
@@ -232,8 +232,7 @@ MEMORY_CASES = [
 ]
 
 
-@pytest.mark.parametrize('batched', [False, True], ids=['one_graph', 'batch'])
-@pytest.mark.parametrize(('name', 'route'), MEMORY_CASES)
+@pytest.mark.parametrize(('name', 'route', 'batched'), covering([pytest.param(*case) for case in MEMORY_CASES], [False, True]))
 def test_memory_kept_for_the_backward_pass_is_linear_in_features_plus_channels(name: str, route: str, batched: bool) -> None:
     size, heads, features, channels = 240, 2, 32, 24
     graphs = [Data(edge_index=ring(size // 4), num_nodes=size // 4)] * 4
@@ -271,18 +270,6 @@ def test_rows_without_weight_give_zero_with_gradient_zero(route: str) -> None:
     everywhere = torch.autograd.grad(out.sum(), leaves)
     assert all(gradient.isfinite().all() for gradient in everywhere)
     assert not everywhere[0][2].any()
-
-
-@pytest.mark.parametrize('route', ROUTES)
-def test_all_queries_zero(route: str) -> None:
-    data = small_graph()
-    mask = (low_rank(data) if route == 'low_rank' else GRFMask(2)).double()(data)
-    _, k, v = inputs(6)
-    q = torch.zeros_like(k, requires_grad=True)
-    out = masked_linear_attention(q, k, v, mask, route)
-    out.sum().backward()
-    assert not out.any()
-    assert not q.grad.any()
 
 
 @pytest.mark.parametrize('route', ['features', 'edges'])

@@ -6,6 +6,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from graphs import GRAPHS, SINGLE_GRAPHS, small_digraph, small_graph, trailing_empty_graphs, uneven_graphs
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
@@ -48,9 +49,9 @@ def assert_same(actual: list[Tensor], expected: list[Tensor]) -> None:
 # Results -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize('route', ['auto', 'edges', 'blocks', 'features'])
-@pytest.mark.parametrize('name', MASKS)
-@pytest.mark.parametrize('graph', SINGLE_GRAPHS)
+@pytest.mark.parametrize(
+    ('graph', 'name', 'route'), covering(SINGLE_GRAPHS, MASKS, ['auto', 'edges', 'blocks', 'features'], strength=2)
+)
 def test_results_are_those_without_stored_numbers(graph: str, name: str, route: str) -> None:
     mask = MASKS[name]()
     data = GRAPHS[graph]()

@@ -299,12 +299,6 @@ def test_the_first_of_the_largest_graphs_is_drawn(
     assert f'Mask {word} of {digits.name} on digits, graph 2' in page.read_text()
 
 
-@pytest.mark.parametrize('layer_type', ['Foo+GRF', 'GRF'])
-def test_layers_that_training_refuses(tmp_path: Path, digits: Path, layer_type: str) -> None:
-    with pytest.raises(ValueError, match=r"^gt.layer_type(, before '\+': got 'Foo'; accepted:|: got 'GRF'; accepted:) "):
-        inspect(digits, ['gt.layer_type', layer_type, *QUIET], graphs=1, out=tmp_path)
-
-
 def test_data_that_a_mask_refuses(tmp_path: Path, digits: Path) -> None:
     with pytest.raises(ValueError, match=r'cycle .*; forests come from the data set: .* AddForest'):
         inspect(digits, ['gt.layer_type', 'GINE+Tree', 'topomask.transforms', '[]', *QUIET], graphs=1, out=tmp_path)

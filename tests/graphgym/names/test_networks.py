@@ -62,11 +62,12 @@ def predict(model: TopoGPSModel, batch: Batch) -> tuple[Tensor, Tensor]:
     return model(batch.clone())
 
 
-NAMES = [f'{local}+{attention}' for local in ('None', 'GINE') for attention in (*ATTENTIONS, *ATTN_TYPES)]
+LAYERS = covering([*ATTENTIONS, *ATTN_TYPES], ['GINE', 'None'])
 
 
-@pytest.mark.parametrize('layer_type', [name for name in NAMES if name != 'None+None'])
-def test_every_attention(configure: Callable[..., None], layer_type: str) -> None:
+@pytest.mark.parametrize(('attention', 'local'), [layer for layer in LAYERS if layer.values != ('None', 'None')])
+def test_every_attention(configure: Callable[..., None], attention: str, local: str) -> None:
+    layer_type = f'{local}+{attention}'
     configure(f'gt.layer_type {layer_type}')
     cfg.topomask.Toeplitz.shape_dims = 1
     if layer_type.endswith('+Masked'):
