@@ -12,9 +12,9 @@ from torch_geometric.data import Data
 from torch_geometric.nn import AntiSymmetricConv, GATConv, GCN2Conv, GCNConv, GINConv, GPSConv, PNAConv, SAGEConv
 from torch_geometric.utils import scatter
 
-from benchmarks.graph_properties.data import STEPS
+from benchmarks.long_range.tasks import STEPS, Task
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import HopMask
+from pyg_topomask.masks import HopMask, ToeplitzMask
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 
 __all__ = ['MODELS', 'Model', 'Network']
@@ -54,6 +54,11 @@ MODELS = {
     'Hop with sums, geometric': Model(lambda width: _hop(width, True, 'geometric'), 3, 'the mask, means and sums'),
     'Hop with sums': Model(lambda width: _hop(width, True), 3, 'the mask, means and sums'),
     'Hop': Model(lambda width: _hop(width, False), 3, 'the mask, means'),
+    'Toeplitz': Model(
+        lambda width: MaskedLinearAttention(width, HEADS, ToeplitzMask(HEADS, periodic=True)),
+        3,
+        'the mask of offsets on the grid, means',
+    ),
     'Linear with sums': Model(lambda width: MaskedLinearAttention(width, HEADS, sums=True), 3, 'no mask, means and sums'),
     'Linear': Model(lambda width: MaskedLinearAttention(width, HEADS), 3, 'no mask'),
     'softmax with distances': Model(
@@ -104,17 +109,17 @@ class Network(Module):
     Args:
         model (Model): The layers.
         width (int): The number of channels.
-        graphs (bool): Whether each graph has one answer, and not each node.
+        task (Task): What is asked.
     """
 
-    def __init__(self, model: Model, width: int, graphs: bool) -> None:
+    def __init__(self, model: Model, width: int, task: Task) -> None:
         super().__init__()
         layers = [model.make(width) for _ in range(model.layers)]
-        self.encoded, self.graphs = isinstance(layers[0], GPSConv), graphs
-        self.lin_in = Linear(2 + (STEPS if self.encoded else 0), width)
+        self.encoded, self.graphs = isinstance(layers[0], GPSConv), task.graphs
+        self.lin_in = Linear(task.inputs + (STEPS if self.encoded else 0), width)
         self.blocks = ModuleList(Block(layer, width) for layer in layers)
         self.norm = BatchNorm1d(width)
-        self.lin_out = Sequential(Linear(3 * width if graphs else width, width), ReLU(), Linear(width, 1))
+        self.lin_out = Sequential(Linear(3 * width if task.graphs else width, width), ReLU(), Linear(width, 1))
 
     def forward(self, data: Data) -> Tensor:
         graph = Graph.from_data(data)
