@@ -13,7 +13,7 @@ __all__ = ['load_spins']
 
 #: The side of the torus, the exponent of the decay, the sweeps before spins are taken, and the numbers of graphs.
 SIDE, DECAY, SWEEPS = 16, 2.1, 50
-_PARTS = {'train': slice(0, 1000), 'val': slice(1000, 1150), 'test': slice(1150, 1450)}
+_PARTS = {'train': slice(0, 400), 'val': slice(400, 500), 'test': slice(500, 700)}
 
 
 def load_spins(part: str, most: int | None = None) -> list[Data]:

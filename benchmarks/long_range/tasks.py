@@ -56,5 +56,5 @@ PROPERTIES = ('distances', 'eccentricity', 'diameter')
 TASKS = {
     **{name: _property(name) for name in PROPERTIES},
     **{f'families {name}': Task(partial(load_families, name), torch.abs, name == 'diameter', batch=64) for name in PROPERTIES},
-    'spins': Task(load_spins, torch.square, inputs=1, batch=16),
+    'spins': Task(load_spins, torch.square, inputs=1, batch=8),
 }
