@@ -20,10 +20,12 @@ __all__ = ['families', 'run', 'spins']
 SEEDS, RATE = (41, 95, 12, 35), 3e-3
 #: Models whose short training takes more than a minute of a core, which have one seed.
 SLOW = ('GAT', 'PNA', 'A-DGN')
-MASKS = ('Hop with sums, geometric', 'Hop with sums', 'Hop', 'Toeplitz')
+MASKS = ('Hop with sums, geometric, one layer', 'Hop with sums, geometric', 'Hop with sums', 'Hop', 'Toeplitz')
 BEST = MASKS[0]
 #: The models that train for longer, and those of the picture of larger graphs.
 LONG = (BEST, 'softmax with distances', 'GPS, softmax', 'GIN', 'PNA')
+#: Models that were added after the first runs, with one seed.
+ADDED = ('softmax with distances, one layer', 'GIN without norm', 'A-DGN without norm')
 #: The models of a smoke run.
 FEW = (BEST, 'GIN')
 Jobs = Sequence[Job]
@@ -39,11 +41,10 @@ _NETWORK = (
 
 
 def run(quick: bool, folder: Path) -> None:
-    short = [name for name in MODELS if name != 'Toeplitz']
     jobs = [
-        *_jobs(PROPERTIES, [name for name in short if name not in SLOW], 15, 2),
-        *_jobs(PROPERTIES, SLOW, 15, 1),
-        *_jobs(PROPERTIES, [BEST], 120, 4),
+        *_jobs(PROPERTIES, [name for name in MODELS if name not in ('Toeplitz', *SLOW, *ADDED)], 15, 2),
+        *_jobs(PROPERTIES, [*SLOW, *ADDED], 15, 1),
+        *_jobs(PROPERTIES, [BEST], 100, 4),
         *_jobs(PROPERTIES, LONG[1:], 60, 1),
     ]
     jobs, results = _run('graph_properties', jobs, quick, folder)
