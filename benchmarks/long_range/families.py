@@ -21,7 +21,9 @@ def load_families(property: str, part: str, most: int | None = None) -> list[Dat
     r"""Returns the graphs of a part, or the first of them."""
     kept = np.flatnonzero(_diameters())[_PARTS[part]][:most]
     graphs = _drawn(property)
-    return [Data(x=graphs[int(each)].x, edge_index=graphs[int(each)].edge_index, y=graphs[int(each)].y.flatten()) for each in kept]
+    return [
+        Data(x=graphs[int(each)].x, edge_index=graphs[int(each)].edge_index, y=graphs[int(each)].y.flatten()) for each in kept
+    ]
 
 
 @lru_cache(maxsize=1)

@@ -24,8 +24,12 @@ def load_spins(part: str, most: int | None = None) -> list[Data]:
     edge_index, shape = _torus(), torch.tensor([[SIDE, SIDE]])
     own = range(*_PARTS[part].indices(len(spins)))[:most]
     return [
-        Data(x=torch.from_numpy(spins[each]).float().unsqueeze(1), y=torch.from_numpy(energies[each]).float(), edge_index=edge_index,
-             grid_shape=shape)
+        Data(
+            x=torch.from_numpy(spins[each]).float().unsqueeze(1),
+            y=torch.from_numpy(energies[each]).float(),
+            edge_index=edge_index,
+            grid_shape=shape,
+        )
         for each in own
     ]
 
@@ -41,7 +45,7 @@ def couplings() -> np.ndarray:
 
 @lru_cache
 def _states() -> tuple[np.ndarray, np.ndarray]:
-    r"""Returns spins that a heat bath made at temperatures of 0.6 to 1.4 of the critical one of the mean field, and energies."""
+    r"""Returns spins, which a heat bath made at 0.6 to 1.4 of the critical temperature of the mean field, and energies."""
     generator, matrix = np.random.default_rng(0), couplings()
     count, size = _PARTS['test'].stop, len(matrix)
     temperature = generator.uniform(0.6, 1.4, count) * matrix[0].sum()

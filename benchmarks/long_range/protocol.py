@@ -57,12 +57,14 @@ def run(quick: bool, folder: Path) -> None:
     jobs, results = _run('graph_properties', jobs, quick, folder)
     note = (
         'The graphs, the sizes and the loss are those of the A-DGN paper (ICLR 2023), from the generator of the PNA paper with '
-        'a draw of our own: 5,120 graphs of 25 to 34 nodes for training, 640 for validation, 1,280 for test, in batches of 128. '
-        'Numbers are log10 of the mean squared error, mean ± standard error over seeds: lower is better. All models train for '
-        'the 15 epochs of the first rows; a mask and the best of the others train for longer, in the last rows, which are '
-        f'compared with each other. {_NETWORK}'
+        'a draw of our own: 5,120 graphs of 25 to 34 nodes for training, 640 for validation, 1,280 for test. Batches have 128 '
+        'graphs. Numbers are log10 of the mean squared error, mean ± standard error over seeds: lower is better. All models '
+        'train for the 15 epochs of the first rows. In the last rows, the best masks and the best of the others train for longer. '
+        f'Short and long trainings are compared among themselves. {_NETWORK}'
     )
-    write_table('graph_properties', 'Distances, eccentricities and diameters of small graphs', note, _rows(results, jobs, _log), folder)
+    write_table(
+        'graph_properties', 'Distances, eccentricities and diameters of small graphs', note, _rows(results, jobs, _log), folder
+    )
     _write_larger(results, jobs, folder)
 
 
@@ -70,11 +72,11 @@ def families(quick: bool, folder: Path) -> None:
     models = [*MASKS[:2], 'Hop', 'softmax with distances', 'GPS, softmax', 'GIN']
     jobs, results = _run('families', _jobs([f'families {name}' for name in PROPERTIES], models, 20, 1), quick, folder)
     note = (
-        'The six families of graphs of ECHO (ICLR 2026: lines, ladders, grids, trees, caterpillars, lobsters), with its '
+        'Graphs of the six families of ECHO (ICLR 2026: lines, ladders, grids, trees, caterpillars, lobsters), with its '
         'diameters of 17 to 40, from the generator of this package: 2,000 graphs of at most 120 nodes for training, 260 for '
-        'validation and 260 for test, a quarter of ECHO\'s. Numbers are mean absolute errors, the measure and the loss: lower is '
-        'better. The data are not those of ECHO, so its figures cannot be compared: the best there are 0.121 for distances '
-        f'(GRIT), 4.65 for eccentricities (DRew) and 1.01 for diameters (GRIT). Batches of 64, 20 epochs. {_NETWORK}'
+        'validation and 260 for test, a quarter of those of ECHO. Numbers are mean absolute errors, the measure and the loss: '
+        'lower is better. The data are not those of ECHO, so its figures cannot be compared: the best there are 0.121 for '
+        f'distances (GRIT), 4.65 for eccentricities (DRew) and 1.01 for diameters (GRIT). Batches of 64, 20 epochs. {_NETWORK}'
     )
     write_table('families', 'Distances, eccentricities and diameters of long graphs', note, _rows(results, jobs, float), folder)
 
