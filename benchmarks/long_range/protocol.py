@@ -59,7 +59,7 @@ def run(quick: bool, folder: Path) -> None:
         'The graphs, the sizes and the loss are those of the A-DGN paper (ICLR 2023), from the generator of the PNA paper with '
         'a draw of our own: 5,120 graphs of 25 to 34 nodes for training, 640 for validation, 1,280 for test. Batches have 128 '
         'graphs. Numbers are log10 of the mean squared error, mean ± standard error over seeds: lower is better. All models '
-        'train for the 15 epochs of the first rows. In the last rows, the best masks and the best of the others train for longer. '
+        'train for the 15 epochs of the first rows. In the last rows, the best masks and others train for longer. '
         f'Short and long trainings are compared among themselves. {_NETWORK}'
     )
     write_table(
