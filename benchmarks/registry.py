@@ -129,10 +129,12 @@ BENCHMARKS = {
         ),
     ),
     'graph_properties': Benchmark(
-        'graph_properties/protocol',
+        'long_range/protocol',
         'distances, eccentricities and diameters: masks compared with message passing',
         ('graph_properties', 'graph_properties_larger'),
     ),
+    'families': Benchmark('long_range/protocol', 'the same on graphs of larger diameters', ('families',), 'families'),
+    'spins': Benchmark('long_range/protocol', 'energies of spins with interactions of long range', ('spins',), 'spins'),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
     'sharding': Benchmark('sharding', 'one graph in several processes', ('sharding', 'sharding_bytes', 'sharding_limited')),

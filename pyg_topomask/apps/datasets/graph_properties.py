@@ -2,7 +2,7 @@ r"""Graphs of ten families with their distances, eccentricities and diameters.""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 import numpy as np
@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
 
@@ -39,6 +40,9 @@ class GraphProperties(GeneratedDataset):
         num_graphs (int): The number of graphs, from 10. (default: :obj:`1000`)
         least (int): The smallest number of nodes, from 8. (default: :obj:`25`)
         most (int): The largest number of nodes. (default: :obj:`34`)
+        families (list of str, optional): Some of :obj:`"Erdos-Renyi"`, :obj:`"Barabasi-Albert"`, :obj:`"grid"`,
+            :obj:`"caveman"`, :obj:`"tree"`, :obj:`"ladder"`, :obj:`"line"`, :obj:`"star"`, :obj:`"caterpillar"` and
+            :obj:`"lobster"`. (default: :obj:`None`, all)
         seed (int): The seed. (default: :obj:`0`)
 
     Example:
@@ -55,6 +59,7 @@ class GraphProperties(GeneratedDataset):
         num_graphs: int = 1000,
         least: int = 25,
         most: int = 34,
+        families: Sequence[str] | None = None,
         seed: int = 0,
         transform: Transform | None = None,
         pre_transform: Transform | None = None,
@@ -63,10 +68,12 @@ class GraphProperties(GeneratedDataset):
         check_whole(10, num_graphs=num_graphs)
         check_whole(8, least=least)
         check_whole(least, most=most)
+        names = list(FAMILIES if families is None else families)
+        if not names or not set(names) <= set(FAMILIES):
+            raise ArgumentError('families', families, f'names among {", ".join(FAMILIES)}')
         super().__init__(root, split, transform, pre_transform)
         generator = np.random.default_rng(wrapped_seed(checked_seed(seed=seed)))
-        families = list(FAMILIES.values())
-        graphs = [_graph(families[index % len(families)], property, least, most, generator) for index in range(num_graphs)]
+        graphs = [_graph(FAMILIES[names[i % len(names)]], property, least, most, generator) for i in range(num_graphs)]
         order = generator.permutation(num_graphs)
         val, test = num_graphs // 10, round(0.18 * num_graphs)
         self.hold([graphs[index] for index in order], consecutive_splits([num_graphs - val - test, val, test]))

@@ -91,3 +91,14 @@ def test_graphs_are_connected_and_undirected_with_families_in_all_splits() -> No
 def test_arguments_outside_their_range(arguments: dict[str, object], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         GraphProperties(**arguments)
+
+
+def test_chosen_families() -> None:
+    for data in GraphProperties(num_graphs=10, families=['line']):
+        assert sorted(torch.bincount(data.edge_index[0]).tolist()) == [1, 1, *[2] * (data.num_nodes - 2)]
+
+
+@pytest.mark.parametrize('families', [[], ['path']])
+def test_unknown_families(families: list[str]) -> None:
+    with pytest.raises(ValueError, match=r'families.*line'):
+        GraphProperties(num_graphs=10, families=families)

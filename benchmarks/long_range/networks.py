@@ -7,14 +7,14 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
-from torch.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential
+from torch.nn import BatchNorm1d, Identity, Linear, Module, ModuleList, ReLU, Sequential
 from torch_geometric.data import Data
 from torch_geometric.nn import AntiSymmetricConv, GATConv, GCN2Conv, GCNConv, GINConv, GPSConv, PNAConv, SAGEConv
 from torch_geometric.utils import scatter
 
-from benchmarks.graph_properties.data import STEPS
+from benchmarks.long_range.tasks import STEPS, Task
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import HopMask
+from pyg_topomask.masks import HopMask, ToeplitzMask
 from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 
 __all__ = ['MODELS', 'Model', 'Network']
@@ -25,12 +25,15 @@ MOST_HOPS = 99
 
 
 class Model(NamedTuple):
-    r"""What makes a layer of a width, how many layers there are, what they are in words, and a divisor of the width."""
+    r"""What makes a layer of a width, how many layers there are, what they are in words, a divisor of the width, and whether
+    there is batch norm.
+    """
 
     make: Callable[[int], Module]
     layers: int
     words: str
     step: int = HEADS
+    norm: bool = True
 
 
 def _hop(width: int, sums: bool, f: str = 'balls') -> Module:
@@ -49,40 +52,58 @@ def _pna(width: int) -> Module:
     return PNAConv(width, width, ['mean', 'max', 'min', 'std'], ['identity', 'amplification', 'attenuation'], _DEGREES)
 
 
+def _softmax(width: int) -> Module:
+    return MaskedSoftmaxAttention(width, HEADS, HopMask(HEADS, MOST_HOPS))
+
+
+_GRAPHORMER = 'softmax attention whose bias is a learned function of the distance, as in Graphormer'
 #: The models by name.
 MODELS = {
+    'Hop with sums, geometric, one layer': Model(
+        lambda width: _hop(width, True, 'geometric'), 1, 'the mask, means and sums, without norm', norm=False
+    ),
     'Hop with sums, geometric': Model(lambda width: _hop(width, True, 'geometric'), 3, 'the mask, means and sums'),
     'Hop with sums': Model(lambda width: _hop(width, True), 3, 'the mask, means and sums'),
     'Hop': Model(lambda width: _hop(width, False), 3, 'the mask, means'),
+    'Toeplitz': Model(
+        lambda width: MaskedLinearAttention(width, HEADS, ToeplitzMask(HEADS, periodic=True)),
+        3,
+        'the mask of offsets on the grid, means',
+    ),
     'Linear with sums': Model(lambda width: MaskedLinearAttention(width, HEADS, sums=True), 3, 'no mask, means and sums'),
     'Linear': Model(lambda width: MaskedLinearAttention(width, HEADS), 3, 'no mask'),
-    'softmax with distances': Model(
-        lambda width: MaskedSoftmaxAttention(width, HEADS, HopMask(HEADS, MOST_HOPS)),
-        3,
-        'softmax attention whose bias is a learned function of the distance, as in Graphormer',
-    ),
+    'softmax with distances': Model(_softmax, 3, _GRAPHORMER),
+    'softmax with distances, one layer': Model(_softmax, 1, f'{_GRAPHORMER}, without norm', norm=False),
     'GPS, softmax': Model(lambda width: GPSConv(width, _gin(width), HEADS), 6, 'GIN beside softmax attention, encodings'),
     'GCN': Model(lambda width: GCNConv(width, width), 16, 'message passing', 1),
     'GAT': Model(lambda width: GATConv(width, width // HEADS, HEADS), 16, 'message passing'),
     'SAGE': Model(lambda width: SAGEConv(width, width), 16, 'message passing', 1),
     'GIN': Model(_gin, 16, 'message passing', 1),
+    'GIN without norm': Model(_gin, 16, 'message passing, without norm', 1, norm=False),
     'PNA': Model(_pna, 8, 'message passing', 1),
     'GCNII': Model(lambda width: GCN2Conv(width, 0.1, 0.5, 1), 16, 'message passing, the first features in every layer', 1),
     'A-DGN': Model(
         lambda width: AntiSymmetricConv(width, num_iters=20), 1, 'message passing, 20 steps of one antisymmetric layer', 1
     ),
+    'A-DGN without norm': Model(
+        lambda width: AntiSymmetricConv(width, num_iters=20), 1, 'the same without norm', 1, norm=False
+    ),
 }
+
+
+def _norm(norm: bool, width: int) -> Module:
+    return BatchNorm1d(width) if norm else Identity()
 
 
 class Block(Module):
     r""":math:`\mathbf{z} = \mathbf{x} + \mathrm{layer}(\mathrm{BN}(\mathbf{x}))`, and :math:`\mathbf{z} +
-    \mathrm{MLP}(\mathrm{BN}(\mathbf{z}))`. A layer of GPS has all this itself.
+    \mathrm{MLP}(\mathrm{BN}(\mathbf{z}))`, possibly without norms. A layer of GPS has all this itself.
     """
 
-    def __init__(self, layer: Module, width: int) -> None:
+    def __init__(self, layer: Module, width: int, norm: bool) -> None:
         super().__init__()
         self.layer = layer
-        self.norms = ModuleList(BatchNorm1d(width) for _ in range(2))
+        self.norms = ModuleList(_norm(norm, width) for _ in range(2))
         self.mlp = Sequential(Linear(width, 2 * width), ReLU(), Linear(2 * width, width))
 
     def forward(self, x: Tensor, first: Tensor, data: Data, graph: Graph) -> Tensor:
@@ -104,17 +125,17 @@ class Network(Module):
     Args:
         model (Model): The layers.
         width (int): The number of channels.
-        graphs (bool): Whether each graph has one answer, and not each node.
+        task (Task): What is asked.
     """
 
-    def __init__(self, model: Model, width: int, graphs: bool) -> None:
+    def __init__(self, model: Model, width: int, task: Task) -> None:
         super().__init__()
         layers = [model.make(width) for _ in range(model.layers)]
-        self.encoded, self.graphs = isinstance(layers[0], GPSConv), graphs
-        self.lin_in = Linear(2 + (STEPS if self.encoded else 0), width)
-        self.blocks = ModuleList(Block(layer, width) for layer in layers)
-        self.norm = BatchNorm1d(width)
-        self.lin_out = Sequential(Linear(3 * width if graphs else width, width), ReLU(), Linear(width, 1))
+        self.encoded, self.graphs = isinstance(layers[0], GPSConv), task.graphs
+        self.lin_in = Linear(task.inputs + (STEPS if self.encoded else 0), width)
+        self.blocks = ModuleList(Block(layer, width, model.norm) for layer in layers)
+        self.norm = _norm(model.norm, width)
+        self.lin_out = Sequential(Linear(3 * width if task.graphs else width, width), ReLU(), Linear(width, 1))
 
     def forward(self, data: Data) -> Tensor:
         graph = Graph.from_data(data)
