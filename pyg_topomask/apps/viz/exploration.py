@@ -6,7 +6,9 @@ import base64
 import gzip
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from copy import deepcopy
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -19,10 +21,10 @@ from pyg_topomask.apps.diagnostics.hops import attention_flow, hop_distances, sh
 from pyg_topomask.apps.diagnostics.rows import rows_of
 from pyg_topomask.apps.viz.layout import positions
 from pyg_topomask.apps.viz.neighborhood import neighborhood
-from pyg_topomask.apps.viz.variants import Variants, variants_of
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.walks.samplers import SAMPLERS
 
 # The most numbers in the rows of a page, the most that are computed for them, and the most visits of an ensemble of walks.
 _NUMBERS = 2**21
@@ -42,12 +44,11 @@ def explored(
     graph: Graph,
     node: int | None,
     num_walks: Sequence[int],
-    kernels: Sequence[str],
     num_nodes: int,
 ) -> dict[str, Any]:
     r"""Returns the content of a page, as JSON can hold it, see :func:`~pyg_topomask.apps.viz.explore`."""
-    variants = {name: variants_of(mask, kernels, num_walks, _VISITS // max(graph.num_nodes, 1)) for name, mask in masks.items()}
-    size = sum(each.size for each in variants.values())
+    walks = {name: _walks(mask, num_walks, _VISITS // max(graph.num_nodes, 1)) for name, mask in masks.items()}
+    size = sum(mask.heads * (1 + len(walks[name])) for name, mask in masks.items())
     shown = max(1, min(num_nodes, math.isqrt(_NUMBERS // size), _COMPUTED // (size * max(graph.num_nodes, 1))))
     near = neighborhood(graph, node, shown).to(graph.device)
     index = int(graph.segments.index[near[0]])
@@ -73,7 +74,7 @@ def explored(
         'target': _TARGET,
         'masks': [
             {'name': name, 'text': repr(mask)}
-            | _explored(variants[name], attention_flow(mask), graph, nodes, chosen, distances[attention_flow(mask)])
+            | _explored(mask, walks[name], graph, nodes, chosen, distances[attention_flow(mask)])
             for name, mask in masks.items()
         ],
     }
@@ -90,53 +91,64 @@ def _edges(graph: Graph, nodes: Tensor) -> dict[str, Any]:
     return {'edges': [*kept], 'weights': [*kept.values()] if weighted else None, 'directed': directed}
 
 
-def _explored(variants: Variants, flow: str, graph: Graph, nodes: Tensor, place: int, distances: Tensor) -> dict[str, Any]:
-    r"""Returns the rows of a mask in all its variants, what share of each lies at which distance, and of estimates the errors.
-    Errors and shares are those of whole rows, also of the nodes that are not shown. The head to show first is the one with the
-    largest contrast in the row of the node at a place.
+def _walks(mask: Mask, num_walks: Sequence[int], most: int) -> list[int]:
+    r"""Returns the numbers of walks to compare, or none for a mask whose walks do not estimate an exact one."""
+    if not isinstance(mask, GRFMask) or not mask.walk_settings.importance or mask.stitch > 1:
+        return []
+    even = SAMPLERS[mask.walk_settings.sampler].paired
+    return sorted(
+        {number for number in num_walks if number <= most and not (even and number % 2)} | {mask.walk_settings.num_walks}
+    )
+
+
+def _explored(mask: Mask, walks: list[int], graph: Graph, nodes: Tensor, place: int, distances: Tensor) -> dict[str, Any]:
+    r"""Returns the rows of a mask, what share of each lies at which distance, and for numbers of walks the estimates and their
+    errors. Errors and shares are those of whole rows, also of the nodes that are not shown. The head to show first is the one
+    with the largest contrast in the row of the node at a place.
     """
-    mask = variants.make(None).to(graph.device).eval()
-    if isinstance(mask, GRFMask) and variants.walks:
+    mask = deepcopy(mask).to(graph.device).eval()
+    if isinstance(mask, GRFMask) and walks:
         # Walks that a transform has stored would be the same for any number.
         graph = Graph(graph.edge_index, graph.num_nodes, graph.edge_weight, graph.batch, graph.num_graphs)
-        walking = (cast('GRFMask', variants.make(number).to(graph.device).eval()) for number in variants.walks)
-        matrices = [exact_rows(mask, graph, nodes), *(estimated_rows(each, graph, nodes) for each in walking)]
+        own, matrices = mask.walk_settings, [exact_rows(mask, graph, nodes)]
+        for number in walks:
+            mask.walk_settings = replace(own, num_walks=number)
+            matrices.append(estimated_rows(mask, graph, nodes))
     else:
         matrices = [_rows(mask(graph), nodes)]
-    # [1 + walks, series, hops, rows, ...]
-    sizes = len(matrices), len(variants.series), len(variants.hops)
-    heads = [matrix for each in matrices for matrix in each]
+    alike = all((head != matrices[0][0]).nnz == 0 for head in matrices[0])
+    names = ['all alike' if len(matrices[0]) > 1 else '1'] if alike else [f'{head + 1}' for head in range(len(matrices[0]))]
+    # [1 + walks, heads, rows, ...]
+    sizes = len(matrices), len(names)
+    heads = [matrix for each in matrices for matrix in each[: len(names)]]
     columns = nodes.cpu().numpy()
     every = torch.from_numpy(np.stack([head[:, columns].toarray() for head in heads])).unflatten(0, sizes)
     share = torch.stack([_shares(head, distances) for head in heads]).unflatten(0, sizes)
     # Rows without weight have no shares.
-    weighty = (share[0].sum(3) > 0).sum(2).clamp(min=1)
-    means = share[0].sum(2) / weighty.unsqueeze(2)
+    means = share[0].sum(1) / (share[0].sum(2) > 0).sum(1, keepdim=True).clamp(min=1)
     content = {
-        'series': variants.series,
-        'heads': variants.heads,
-        'first': max(range(variants.heads), key=lambda head: _contrast(every[0, head, -1, place], place)),
-        'hops': variants.hops,
-        'walks': variants.walks,
-        'flow': flow,
+        'heads': names,
+        'first': max(range(len(names)), key=lambda head: _contrast(every[0, head, place], place)),
+        'walks': walks,
+        'flow': attention_flow(mask),
         'rows': _array(every),
         'shares': _array(share),
         'mean_shares': _array(means),
-        'reach': means[: variants.heads, -1].mean(0).tolist(),
+        'reach': means.mean(0).tolist(),
     }
-    if not isinstance(mask, GRFMask) or not variants.walks:
+    if not walks:
         return content
-    exact, *estimates = matrices
+    exact, *estimates = (each[: len(names)] for each in matrices)
     deviations = [*exact, *(head - of for estimate in estimates for head, of in zip(estimate, exact, strict=True))]
     norms = [np.asarray(deviation.multiply(deviation).sum(1)).ravel() for deviation in deviations]
     square = torch.from_numpy(np.stack(norms)).unflatten(0, sizes)
-    total = square.sum(3)
+    total = square.sum(2)
     errors = (total[1:] / total[0]).sqrt()
     return content | {
-        'own': variants.walks.index(mask.walk_settings.num_walks),
+        'own': walks.index(own.num_walks),
         'row_errors': _array((square[1:] / square[0]).sqrt()),
         'errors': _array(errors),
-        'enough': [[walks_for(curve, variants.walks) for curve in series] for series in errors.permute(1, 2, 0).tolist()],
+        'enough': [walks_for(curve, walks) for curve in errors.t().tolist()],
     }
 
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from torch_geometric.data import Data
 
 from pyg_topomask.apps.viz.exploration import explored
-from pyg_topomask.apps.viz.variants import check_kernels
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
@@ -46,7 +45,6 @@ def explore(
     graph: Graph | Data,
     node: int | None = None,
     num_walks: Sequence[int] = (1, 4, 16, 64),
-    kernels: Sequence[str] = ('heat', 'heat:3', 'regularized_laplacian', 'random_walk'),
     num_nodes: int = 128,
     title: str = 'Masks on a graph',
     labels: Sequence[str] | None = None,
@@ -59,9 +57,8 @@ def explore(
       :math:`\lVert \hat{\mathbf{m}} - \mathbf{m} \rVert_2 / \lVert \mathbf{m} \rVert_2`,
     - the joint error of all rows for each number of walks, and about how many walks reduce it to 10 %.
 
-    You choose the mask, its head and, if it is a power series, its kernel and its largest number of hops. The page opens with
-    the head whose row has the largest contrast. All numbers are computed in advance, on the whole graph. The page needs no
-    network.
+    You choose the mask and its head. The page opens with the head whose row has the largest contrast. To compare kernels, or
+    numbers of hops, give a mask for each. All numbers are computed in advance, on the whole graph. The page needs no network.
 
     Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and otherwise by
     the Kamada-Kawai layout. For a batch, the page shows the graph of :obj:`node`. For a large graph, it shows the nodes nearest
@@ -74,9 +71,6 @@ def explore(
         num_walks (sequence of int): The numbers of walks to compare, in addition to that of the mask. Numbers above
             :math:`2^{23} / N`, and odd numbers for antithetic walkers, are left out. Walks are drawn with the seed of the mask,
             even if the data stores walks. (default: :obj:`(1, 4, 16, 64)`)
-        kernels (sequence of str): The kernels to compare, see :func:`~pyg_topomask.masks.kernel_series`. A kernel is left out
-            if the hops of the mask omit more than a tenth of its series, or the normalization is not :obj:`"sym"`.
-            (default: :obj:`("heat", "heat:3", "regularized_laplacian", "random_walk")`)
         num_nodes (int): The largest number of nodes to show. The page shows fewer nodes if it would otherwise be larger than
             2 megabytes, or take more than :math:`2^{30}` numbers to compute. (default: :obj:`128`)
         title (str): The title. (default: :obj:`"Masks on a graph"`)
@@ -104,14 +98,13 @@ def explore(
     for number in num_walks:
         check_whole(1, num_walks=number)
     check_whole(1, num_nodes=num_nodes)
-    check_kernels(kernels)
     graph = Graph.of(graph)
     if labels is not None and (isinstance(labels, str) or len(labels) != graph.num_nodes):
         given = f'{labels!r}' if isinstance(labels, str) else f'{len(labels)} names'
         raise ArgumentError('labels', given, f'{graph.num_nodes} names, one for each node')
     template = files('pyg_topomask.apps.viz').joinpath('explore.html').read_text(encoding='utf-8')
     while True:
-        content = {'title': title} | explored(masks, graph, node, num_walks, kernels, num_nodes)
+        content = {'title': title} | explored(masks, graph, node, num_walks, num_nodes)
         num_nodes = len(content['nodes'])
         content['names'] = None if labels is None else [str(labels[shown]) for shown in content['nodes']]
         # Text in a script ends it where a browser reads "</script>".

@@ -89,7 +89,7 @@ def test_page_with_the_mask_and_those_of_other_words(tmp_path: Path, digits: Pat
     page = json.loads(content)
     assert page['title'] == f'Mask GRF of {digits.name} on digits, graph 0'
     assert [mask['name'] for mask in page['masks']] == ['GRF', 'PowerSeries', 'Hop', 'HeatKernel', 'Toeplitz', 'Linear']
-    assert page['masks'][0]['series'][:2] == ['1', '2']  # all heads, where the table has the first
+    assert page['masks'][0]['heads'] == ['1', '2']  # all heads, where the table has the first
     assert page['graph']['nodes'] == len(page['nodes']) == 64
 
 

@@ -25,8 +25,6 @@ from pyg_topomask.masks import (
     HopMask,
     MultiHeadMask,
     PackingMask,
-    PowerSeriesMask,
-    kernel_series,
 )
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
@@ -59,34 +57,30 @@ def distances(matrix: np.ndarray) -> np.ndarray:
 def test_rows_errors_and_distances_are_those_of_the_equation(make: Any) -> None:
     data = make()
     mask = GRFMask(heads=2, modulation=torch.tensor([F, [1.0, 0.0, 0.5]]), **SETTINGS)
-    page = content(mask, data, num_walks=[1, 16], kernels=['heat:0.5'])
+    page = content(mask, data, num_walks=[1, 16])
     (shown,) = page['masks']
     assert page['nodes'] == list(range(6))
-    assert (shown['series'], shown['heads']) == (['1', '2', 'heat:0.5'], 2)
-    assert (shown['hops'], shown['walks'], shown['own']) == ([1, 2], [1, 4, 16], 1)
+    assert (shown['heads'], shown['walks'], shown['own']) == (['1', '2'], [1, 4, 16], 1)
 
     w = weight_matrix(data, 'sym')
+    hops = distances(w)
+    np.testing.assert_array_equal(page['distances']['source_to_target'], hops)
     for head, f in enumerate(np.array([F, [1.0, 0.0, 0.5]])):
-        for place, cut in enumerate([np.array([*f[:2], 0.0]), f]):
-            series = power_series(w, cut)
-            exact = series @ series.T
-            np.testing.assert_allclose(shown['rows'][0, head, place], exact, atol=1e-6)
-            estimates = shown['rows'][1:, head, place].astype(float)
-            deviations = estimates - exact
-            for walks, deviation in enumerate(deviations):
-                np.testing.assert_allclose(
-                    shown['errors'][walks, head, place], np.linalg.norm(deviation) / np.linalg.norm(exact), rtol=1e-4
-                )
-                row_errors = np.linalg.norm(deviation, axis=1) / np.linalg.norm(exact, axis=1)
-                np.testing.assert_allclose(shown['row_errors'][walks, head, place], row_errors, rtol=1e-4, atol=1e-6)
-            hops = distances(w)
-            np.testing.assert_array_equal(page['distances']['source_to_target'], hops)
-            shares = np.stack([np.where(hops == hop, np.abs(exact), 0).sum(1) for hop in range(10)], axis=1)
-            shares /= np.abs(exact).sum(1, keepdims=True)
-            np.testing.assert_allclose(shown['shares'][0, head, place], shares, atol=1e-6)
-            np.testing.assert_allclose(shown['mean_shares'][head, place], shares.mean(0), atol=1e-6)
+        series = power_series(w, f)
+        exact = series @ series.T
+        np.testing.assert_allclose(shown['rows'][0, head], exact, atol=1e-6)
+        for walks, estimate in enumerate(shown['rows'][1:, head].astype(float)):
+            deviation = estimate - exact
+            error = np.linalg.norm(deviation) / np.linalg.norm(exact)
+            np.testing.assert_allclose(shown['errors'][walks, head], error, rtol=1e-4)
+            row_errors = np.linalg.norm(deviation, axis=1) / np.linalg.norm(exact, axis=1)
+            np.testing.assert_allclose(shown['row_errors'][walks, head], row_errors, rtol=1e-4, atol=1e-6)
+        shares = np.stack([np.where(hops == hop, np.abs(exact), 0).sum(1) for hop in range(10)], axis=1)
+        shares /= np.abs(exact).sum(1, keepdims=True)
+        np.testing.assert_allclose(shown['shares'][0, head], shares, atol=1e-6)
+        np.testing.assert_allclose(shown['mean_shares'][head], shares.mean(0), atol=1e-6)
     dense = mask(data).to_dense().detach()
-    np.testing.assert_allclose(shown['rows'][2, :2, 1], dense, atol=1e-6)  # with the walks of the mask itself
+    np.testing.assert_allclose(shown['rows'][2], dense, atol=1e-6)  # with the walks of the mask itself
 
 
 @pytest.mark.parametrize('asymmetric', [False, True, 'pairs'])
@@ -96,27 +90,28 @@ def test_estimates_are_those_of_the_mask(asymmetric: bool | str) -> None:
     if mask.key_modulation is not None:
         mask.key_modulation.data *= torch.tensor([2.0, -1.0, 1.0])
     (shown,) = content(mask, data, num_walks=[8])['masks']
-    np.testing.assert_allclose(shown['rows'][1, 0, -1], mask(data).to_dense()[0].detach(), atol=1e-6)
+    np.testing.assert_allclose(shown['rows'][1, 0], mask(data).to_dense()[0].detach(), atol=1e-6)
     with_eight = GRFMask(modulation=torch.tensor(F), asymmetric=asymmetric, seed=3, **SETTINGS | {'num_walks': 8})
     with_eight.load_state_dict(mask.state_dict())
-    np.testing.assert_allclose(shown['rows'][2, 0, -1], with_eight(data).to_dense()[0].detach(), atol=1e-6)
+    np.testing.assert_allclose(shown['rows'][2, 0], with_eight(data).to_dense()[0].detach(), atol=1e-6)
     series = power_series(weight_matrix(data, 'sym'), np.array(F))
     key = {False: series.T, True: np.eye(6), 'pairs': None}[asymmetric]
     if key is None:
         key = power_series(weight_matrix(data, 'sym'), np.array(F) * [2.0, -1.0, 1.0]).T
-    np.testing.assert_allclose(shown['rows'][0, 0, -1], series @ key, atol=1e-5)
+    np.testing.assert_allclose(shown['rows'][0, 0], series @ key, atol=1e-5)
 
 
 def test_rows_without_weight_are_left_out_of_means() -> None:
     data = Data(edge_index=ring(4), num_nodes=6)
     (shown,) = content(AdjacencyMask(2, self_loop=None), data)['masks']
-    np.testing.assert_allclose(shown['mean_shares'][:, -1], [[0.0, 1.0, *[0.0] * 8]] * 2, atol=1e-6)
+    np.testing.assert_allclose(shown['mean_shares'], [[0.0, 1.0, *[0.0] * 8]], atol=1e-6)
+    assert shown['heads'] == ['all alike']
 
 
-def test_reach_is_that_of_the_heads_and_not_of_other_series() -> None:
+def test_reach_is_the_mean_of_the_heads() -> None:
     mask, data = GRFMask(heads=2, modulation=torch.tensor([F, [1.0, 0.0, 0.5]]), **SETTINGS), small_graph()
-    (shown,) = content(mask, data, kernels=['heat:0.5'])['masks']
-    np.testing.assert_allclose(shown['reach'], shown['mean_shares'][:2, -1].mean(0), rtol=1e-5)
+    (shown,) = content(mask, data)['masks']
+    np.testing.assert_allclose(shown['reach'], shown['mean_shares'].mean(0), rtol=1e-5)
 
 
 def test_a_page_opens_with_the_head_whose_row_has_most_contrast() -> None:
@@ -142,39 +137,24 @@ def test_a_page_has_at_most_two_megabytes() -> None:
     assert 100 < len(json.loads(nodes)) < 512
 
 
-def test_kernels_are_the_series_that_the_hops_hold() -> None:
-    names = ['heat:0.5', 'heat:9', 'random_walk']
-    masks = {'exact': PowerSeriesMask(order=4, heads=3), 'walks': GRFMask(**SETTINGS)}
-    exact, walks = content(masks, small_graph(), kernels=names)['masks']
-    w = weight_matrix(small_graph(), 'sym')
-    assert exact['series'] == ['all alike', 'heat:0.5', 'random_walk']
-    for place, name in enumerate(exact['series'][1:], 1):
-        alpha = kernel_series(name, 4).numpy()
-        np.testing.assert_allclose(exact['rows'][0, place, -1], power_series(w, alpha), atol=1e-6)
-        # Walks of two hops have powers up to the fourth, and the series that they square ends after two.
-        np.testing.assert_allclose(walks['rows'][0, place, -1], power_series(w, alpha), atol=0.02)
-    for mask in (PowerSeriesMask(normalization='rw'), GRFMask(normalization='rw', **SETTINGS)):
-        assert content(mask, small_graph())['masks'][0]['series'] == ['1']
-
-
 def test_masks_without_walks() -> None:
-    masks = {'hops': HopMask(heads=2, max_hops=3), 'all': PackingMask(), 'two': MultiHeadMask(PackingMask(), HopMask())}
+    f = torch.tensor([[1.0, 0.5, 0.2, 0.1], [1.0, 0.0, 0.3, 0.7]])
+    masks = {'hops': HopMask(2, 3, f), 'all': PackingMask(), 'two': MultiHeadMask(PackingMask(), HopMask())}
     hops, every, two = content(masks, small_graph())['masks']
-    assert (hops['hops'], every['hops'], two['heads']) == ([1, 2, 3], [None], 2)
+    assert (hops['heads'], every['heads'], two['heads']) == (['1', '2'], ['1'], ['1', '2'])
     assert not hops['walks']
     assert 'errors' not in hops
-    f, distance = masks['hops'].f.detach().numpy(), distances(weight_matrix(small_graph(), None))
+    distance = distances(weight_matrix(small_graph(), None))
     for head in range(2):
-        for place, most in enumerate([1, 2, 3]):
-            expected = np.where(distance <= most, f[head][np.minimum(distance, 3)], 0)
-            np.testing.assert_allclose(hops['rows'][0, head, place], expected, atol=1e-6)
-    np.testing.assert_array_equal(every['rows'][0, 0, 0], np.ones((6, 6)))
+        expected = np.where(distance <= 3, f[head].numpy()[np.minimum(distance, 3)], 0)
+        np.testing.assert_allclose(hops['rows'][0, head], expected, atol=1e-6)
+    np.testing.assert_array_equal(every['rows'][0, 0], np.ones((6, 6)))
 
 
 @pytest.mark.parametrize('name', NAMES_WITH_NODES)
 def test_any_graph_has_a_page(name: str) -> None:
     data = GRAPHS[name]()
-    page = content({'walks': GRFMask(**SETTINGS), 'hops': HopMask()}, data, num_walks=[2], kernels=[])
+    page = content({'walks': GRFMask(**SETTINGS), 'hops': HopMask()}, data, num_walks=[2])
     assert len(page['positions']) == len(page['nodes']) <= data.num_nodes
     assert np.isfinite(page['positions']).all()
 
@@ -187,14 +167,14 @@ def test_of_a_batch_the_graph_of_the_node_is_shown() -> None:
 
 def test_of_a_large_graph_the_nearest_nodes_are_shown_and_all_nodes_count() -> None:
     data = Data(edge_index=ring(2_000), num_nodes=2_000)
-    page = content(HopMask(max_hops=30, f='decay'), data, node=7, num_nodes=11, kernels=[])
+    page = content(HopMask(max_hops=30, f='decay'), data, node=7, num_nodes=11)
     assert sorted(page['nodes']) == list(range(2, 13))
     assert page['nodes'][page['chosen']] == 7
     weight = np.array([1, *2 * 0.5 ** np.arange(1, 31)])
     expected = [*weight[:9], weight[9:].sum()] / weight.sum()
-    np.testing.assert_allclose(page['masks'][0]['shares'][0, 0, -1, 0], expected, atol=1e-6)
+    np.testing.assert_allclose(page['masks'][0]['shares'][0, 0, 0], expected, atol=1e-6)
     # Of many variants, fewer nodes fit on the page.
-    many = {str(seed): GRFMask(num_walks=1, seed=seed) for seed in range(4)}
+    many = {str(seed): GRFMask(8, num_walks=1, seed=seed) for seed in range(12)}
     assert 1 < len(content(many, data, num_walks=[1])['nodes']) < 128
 
 
@@ -285,8 +265,6 @@ def test_titles_are_text_and_nothing_is_loaded() -> None:
         ('node', {'node': 6}),
         ('num_walks', {'num_walks': [0]}),
         ('num_nodes', {'num_nodes': 0}),
-        ('kernels', {'kernels': 'heat'}),
-        ('kernels', {'kernels': ['warmth']}),
         ('graph', {'graph': Data(num_nodes=0)}),
         ('labels', {'labels': ['a', 'b']}),
         ('labels', {'labels': 'abcdef'}),
