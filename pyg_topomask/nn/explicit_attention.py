@@ -15,12 +15,12 @@ from torch_geometric.typing import Adj
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.inputs import check_features, compiled_if_prepared, graph_for, resolve_channels
+from pyg_topomask.nn.inputs import ReadsGraph, check_features, compiled_if_prepared, graph_for, resolve_channels
 from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
 
 
-class ExplicitAttention(MessagePassing, ABC):
+class ExplicitAttention(ReadsGraph, MessagePassing, ABC):
     r"""Base class of multi-head attention over a sparse set of pairs of nodes. :obj:`return_attention_weights=True` also
     returns its coefficients. :class:`torch_geometric.explain.AttentionExplainer` can read them.
 
@@ -44,9 +44,6 @@ class ExplicitAttention(MessagePassing, ABC):
         - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
           :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
     """
-
-    #: Whether the layer has warned that edge weights have no effect.
-    told_of_weights: bool = False
 
     def __init__(
         self,
@@ -88,21 +85,6 @@ class ExplicitAttention(MessagePassing, ABC):
         super().reset_parameters()
         for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out):
             reset(module)
-
-    @property
-    def reads_edges(self) -> bool:
-        r"""Whether edges change the attention. If not, the layer needs none."""
-        return True
-
-    @property
-    def weighted(self) -> bool:
-        r"""Whether edge weights change the attention."""
-        return True
-
-    @property
-    def local(self) -> bool:
-        r"""Whether nodes attend only to nodes that edges join to them."""
-        return True
 
     @abstractmethod
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import cache, partial
 from math import isqrt
 from types import FrameType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
@@ -87,22 +87,29 @@ def _fits(x: Tensor, dtype: torch.dtype) -> bool:
     return x.dtype == dtype or (x.is_floating_point() and torch.is_autocast_enabled(x.device.type))
 
 
-class Attention(Protocol):
-    r"""What a graph is read for, see :class:`~pyg_topomask.masks.Mask`."""
+class ReadsGraph:
+    r"""Mixin of attentions: what they read of a graph."""
 
-    told_of_weights: bool
-
-    @property
-    def reads_edges(self) -> bool: ...
+    #: Whether the layer has warned that edge weights have no effect.
+    told_of_weights: bool = False
 
     @property
-    def weighted(self) -> bool: ...
+    def reads_edges(self) -> bool:
+        r"""Whether edges change the attention. If not, the layer needs none."""
+        return True
 
     @property
-    def local(self) -> bool: ...
+    def weighted(self) -> bool:
+        r"""Whether edge weights change the attention."""
+        return True
+
+    @property
+    def local(self) -> bool:
+        r"""Whether nodes attend only to nodes that edges join to them."""
+        return True
 
 
-class UnderMask:
+class UnderMask(ReadsGraph):
     r"""Mixin of attentions that read of a graph what their mask reads."""
 
     mask: Mask
@@ -121,7 +128,7 @@ class UnderMask:
 
 
 def graph_for(
-    layer: Attention,
+    layer: ReadsGraph,
     x: Tensor,
     edge_index: Adj | None = None,
     edge_weight: Tensor | None = None,

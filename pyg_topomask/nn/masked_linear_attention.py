@@ -81,9 +81,6 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
         torch.Size([3, 16])
     """
 
-    #: Whether the layer has warned that edge weights have no effect.
-    told_of_weights: bool = False
-
     def __init__(
         self,
         channels: int,
