@@ -28,9 +28,7 @@ class GRFAttention(MaskedLinearAttention):
     The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.GRFMask`:
 
     .. math::
-        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
-        {\sum_j \hat{M}_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
-        \hat{\mathbf{M}} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
+        \mathbf{M} = \hat{\Phi} \hat{\Psi}^{\top}, \qquad \mathbb{E} \, \hat{\Phi} = \sum_{l=0}^{L} f_l \mathbf{W}^l
 
     With :obj:`graph=Graph.from_data(data)`, the layer uses the walks stored by
     :class:`~pyg_topomask.transforms.AddGraphRandomFeatures`. Otherwise, it samples the walks.
@@ -57,8 +55,7 @@ class HopAttention(MaskedLinearAttention):
     :math:`d(i, j)`. The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.HopMask`:
 
     .. math::
-        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_{d(i, j) \le K} f_{d(i, j)} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \,
-        \mathbf{v}_j} {\sum_{d(i, j) \le K} f_{d(i, j)} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}
+        M_{ij} = f_{d(i, j)} \text{ for } d(i, j) \le K, \text{ else } 0
 
     Time and memory are :math:`O(\text{pairs})` for the pairs of nodes within :math:`K` edges, of which there may be
     :math:`2^{26}`.
@@ -86,8 +83,6 @@ class SinDegreeAttention(MaskedLinearAttention):
     :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.SinDegreeMask`:
 
     .. math::
-        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
-        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \sin \left( \tfrac{\pi}{4} (z_i + z_j) \right)
 
     Time and memory are :math:`O(N)`, twice as much as without the mask.
@@ -123,8 +118,7 @@ class ToeplitzAttention(MaskedLinearAttention):
     The layer is :class:`~pyg_topomask.nn.MaskedLinearAttention` with a :class:`~pyg_topomask.masks.ToeplitzMask`:
 
     .. math::
-        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
-        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j)
+        M_{ij} = \xi(\mathbf{p}_i - \mathbf{p}_j)
 
     Time is :math:`O(N \log N)`, and memory is :math:`O(N)`.
 

@@ -30,8 +30,6 @@ class RWGNKAttention(MaskedLinearAttention):
     Transformer (:class:`~pyg_topomask.nn.models.GKAT`) consists of such layers.
 
     .. math::
-        \mathbf{y}_i = \mathbf{W}_o \frac{\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j) \, \mathbf{v}_j}
-        {\sum_j M_{ij} \, \phi(\mathbf{q}_i)^{\top} \phi(\mathbf{k}_j)}, \qquad
         M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}
 
     With :obj:`graph=Graph.from_data(data)`, the layer uses the walks stored by

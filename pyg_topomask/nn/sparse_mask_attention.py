@@ -124,11 +124,11 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
     r"""Softmax attention masked by graph random features, from `"Linear Transformer Topological Masking with Graph Random
     Features" <https://arxiv.org/abs/2410.03462>`_ (App. C.4). A node attends to the nodes whose walks meet its walks. With
     :obj:`asymmetric=True`, it attends to the nodes that its walks visit. The layer learns the logarithm of the modulation,
-    so that the mask stays positive. Edge weights must be positive.
+    so that the mask stays positive. Edge weights must be positive. The layer is
+    :class:`~pyg_topomask.nn.MaskedSoftmaxAttention` with a :class:`~pyg_topomask.masks.GRFMask`:
 
     .. math::
-        \mathbf{y}_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad \alpha_{ij} = \operatorname{softmax}_{j}
-        \left( \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log \hat{M}_{ij} \right)
+        \alpha_{ij} = \operatorname{softmax}_j ( \mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log \hat{M}_{ij} )
 
     Time and memory are :math:`O(nnz)` for :math:`nnz` entries of the mask.
 

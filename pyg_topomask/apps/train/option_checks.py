@@ -2,10 +2,6 @@ r"""Checks of a configuration before data is loaded, and warnings about options 
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping
-from typing import Any
-
 import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -20,10 +16,9 @@ from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.configured_attention import gps_attention_kwargs
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import split_layer_type
-from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole, is_whole
+from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole
 
-FLOAT = torch.finfo(torch.float32).max
-#: The smallest and the largest number that options accept, if not those of int32. Larger sizes need absurd memory.
+#: The smallest and the largest number that options accept. Larger sizes need absurd memory.
 RANGES = {
     **dict.fromkeys(('gnn.dim_inner', 'gt.dim_hidden', 'gt.layers', 'gt.n_heads', 'num_threads'), (1, MAX_SIZE)),
     **dict.fromkeys(('gnn.layers_mp', 'share.num_splits', 'topomask.num_workers'), (-(2**31), MAX_SIZE)),
@@ -67,7 +62,8 @@ UNREAD = {
 
 def check_options() -> None:
     r"""Checks the configuration before data is loaded."""
-    _check_numbers('', cfg)
+    for path, bounds in RANGES.items():
+        check_whole(*bounds, **{path: option(path)})
     check_probability(**{'gt.dropout': cfg.gt.dropout})
     check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
@@ -90,21 +86,6 @@ def check_options() -> None:
     if not cfg.custom_metrics:
         lookup('dataset.task_type, without custom_metrics', cfg.dataset.task_type, {'classification': (), **METRICS})
     create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
-
-
-def _check_numbers(path: str, value: Any) -> None:
-    r"""Raises an error for numbers that overflow int32 or float32, in all options. Seeds have 32 bits without a sign."""
-    if isinstance(value, Mapping):
-        for key, item in value.items():
-            _check_numbers(f'{path}.{key}' if path else str(key), item)
-    elif isinstance(value, list | tuple):
-        for item in value:
-            _check_numbers(path, item)
-    elif is_whole(value):
-        largest = 2**32 - 1 if path.endswith('.seed') else 2**31 - 1
-        check_whole(*RANGES.get(path, (-(2**31), largest)), **{path: value})
-    elif isinstance(value, float) and math.isfinite(value) and abs(value) > FLOAT:
-        raise ArgumentError(path, value, f'numbers of at most {FLOAT:.3g}, the largest of float32')
 
 
 def warn_of_unread_options() -> None:

@@ -60,9 +60,9 @@ def explore(
     You choose the mask and its head. The page opens with the head whose row has the largest contrast. To compare kernels, or
     numbers of hops, give a mask for each. All numbers are computed in advance, on the whole graph. The page needs no network.
 
-    Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and otherwise by
-    the Kamada-Kawai layout. For a batch, the page shows the graph of :obj:`node`. For a large graph, it shows the nodes nearest
-    to :obj:`node`. The page has at most 2 megabytes.
+    Nodes are drawn on their grid if the data has a :obj:`grid_shape`, at their positions if it has :obj:`pos`, and where
+    NetworkX puts them otherwise. For a batch, the page shows the graph of :obj:`node`. For a large graph, it shows the nodes
+    nearest to :obj:`node`. The page has at most 2 megabytes.
 
     Args:
         mask (Mask or dict of str to Mask): The mask, or several masks by name.

@@ -6,7 +6,6 @@ import math
 
 import numpy as np
 import torch
-from scipy.sparse.csgraph import shortest_path
 from torch import Tensor
 from torch_geometric.utils import subgraph
 
@@ -20,8 +19,8 @@ _SMALL = 200
 
 def positions(graph: Graph, nodes: Tensor) -> Tensor:
     r"""Returns where to draw nodes of one graph, :obj:`[n, 2]` in float64: on its grid if the data has a :obj:`grid_shape`, at
-    its positions :obj:`pos`, or where NetworkX puts them: up to 200 nodes by their distances (Kamada-Kawai), and more by
-    springs. This is the same in every call.
+    its positions :obj:`pos`, or where NetworkX puts them: up to 200 nodes that edges connect by their distances (Kamada-Kawai),
+    and others by springs. This is the same in every call.
 
     Example:
         >>> from torch_geometric.data import Data
@@ -56,17 +55,11 @@ def _arranged(graph: Graph, nodes: Tensor) -> Tensor:
     import networkx as nx  # takes a while
 
     ends, _ = subgraph(nodes, graph.edge_index.long().cpu(), relabel_nodes=True, num_nodes=graph.num_nodes)
-    count = nodes.numel()
-    drawn = nx.empty_graph(count)
+    drawn = nx.empty_graph(nodes.numel())
     drawn.add_edges_from(ends.t().tolist())
-    adjacency = nx.to_scipy_sparse_array(drawn, nodelist=range(count), weight=None)
-    distance = shortest_path(adjacency, directed=False, unweighted=True)
-    # Components stand beside each other.
-    reached = distance[np.isfinite(distance)]
-    distance[~np.isfinite(distance)] = reached.max() + 1
-    distances = {i: dict(enumerate(row)) for i, row in enumerate(distance.tolist())}
-    layout = nx.spring_layout(drawn, seed=0) if count > _SMALL else nx.kamada_kawai_layout(drawn, dist=distances)
-    return torch.from_numpy(np.array([layout[node] for node in range(count)], dtype=np.float64).reshape(-1, 2))
+    by_distance = nodes.numel() <= _SMALL and nx.is_connected(drawn)
+    layout = nx.kamada_kawai_layout(drawn) if by_distance else nx.spring_layout(drawn, seed=0)
+    return torch.from_numpy(np.array([layout[node] for node in drawn], dtype=np.float64))
 
 
 def in_the_plane(pos: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from torch import Tensor
 from torch.nn import Module, ModuleList
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
+from torch_geometric.utils import to_dense_adj
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
@@ -22,11 +23,8 @@ from pyg_topomask.graphs.graph import Graph
 
 def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
     r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""
-    position, size = graph.segments.position, graph.segments.largest
-    source, target = pairs
-    dense = alpha.new_zeros(graph.num_graphs, size, size, alpha.size(1))
-    dense[graph.segments.index[target], position[target], position[source]] = alpha
-    return dense.permute(0, 3, 1, 2)
+    batch, size, graphs = graph.segments.index, graph.segments.largest, graph.num_graphs
+    return to_dense_adj(pairs.flip(0), batch, alpha, size, graphs).permute(0, 3, 1, 2)
 
 
 class GlobalAttention(Module):
