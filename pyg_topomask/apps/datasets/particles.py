@@ -10,11 +10,12 @@ from torch_geometric.data import Data
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
-from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.checks import check_choice, check_not_negative, check_shape, check_whole, checked_seed
+from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
 
 HISTORY, HORIZON = 2, 6
+#: The acceleration against the third axis, the spring constant in newtons per meter, the damping ratio, and seconds per step.
+GRAVITY, STIFFNESS, DAMPING, STEP = 9.81, 200.0, 0.1, 0.02
 # A spring joins particles this far apart in rows and columns: structural, shear and bend springs.
 _SPRINGS = ((0, 1), (1, 0), (1, 1), (1, -1), (0, 2), (2, 0))
 
@@ -81,17 +82,7 @@ class ClothRollouts(GeneratedDataset):
         return self._rollouts
 
 
-def simulate_cloth(
-    pos: Tensor,
-    velocity: Tensor,
-    num_steps: int,
-    pinned: Tensor | None = None,
-    sphere: Tensor | None = None,
-    gravity: float = 9.81,
-    stiffness: float = 200.0,
-    damping: float = 0.1,
-    step_size: float = 0.02,
-) -> tuple[Tensor, Tensor]:
+def simulate_cloth(pos: Tensor, velocity: Tensor, num_steps: int, pinned: Tensor, sphere: Tensor) -> tuple[Tensor, Tensor]:
     r"""Simulates square cloths of particles connected by springs with dashpots.
 
     The force between particles :math:`i` and :math:`j` at distance :math:`d_{ij}`, along the unit vector
@@ -110,48 +101,25 @@ def simulate_cloth(
         pos (torch.Tensor): The initial positions, :obj:`[R, side ** 2, 3]`, row by row of the cloth, in meters.
         velocity (torch.Tensor): The initial velocities, :obj:`[R, side ** 2, 3]`, in meters per second.
         num_steps (int): The number of steps.
-        pinned (torch.Tensor, optional): The particles that never move, :obj:`[R, side ** 2]`. (default: :obj:`None`, none)
-        sphere (torch.Tensor, optional): Center and radius of a sphere, :obj:`[R, 4]`. (default: :obj:`None`, no sphere)
-        gravity (float): The acceleration against the third axis. (default: :obj:`9.81`)
-        stiffness (float): The spring constant :math:`\kappa` in newtons per meter. (default: :obj:`200.0`)
-        damping (float): The damping ratio :math:`\zeta`, in :math:`[0, 0.3]`. (default: :obj:`0.1`)
-        step_size (float): Seconds per step. (default: :obj:`0.02`)
+        pinned (torch.Tensor): The particles that never move, :obj:`[R, side ** 2]`.
+        sphere (torch.Tensor): Center and radius of a sphere, :obj:`[R, 4]`.
 
     Returns:
         tuple: Positions and velocities at the start and after each step, both :obj:`[R, num_steps + 1, side ** 2, 3]`
         in float64.
-
-    Example:
-        >>> row, column = torch.meshgrid(torch.linspace(0, 1, 3), torch.linspace(0, 1, 3), indexing='ij')
-        >>> flat = torch.stack([row, column, torch.zeros(3, 3)], dim=-1).view(1, 9, 3)
-        >>> simulate_cloth(flat, torch.zeros(1, 9, 3), num_steps=4)[0].shape
-        torch.Size([1, 5, 9, 3])
     """
-    side = math.isqrt(pos.size(1)) if pos.dim() == 3 else 0
-    if pos.dim() != 3 or pos.shape[1:] != (side**2, 3):
-        raise ArgumentError('pos', f'shape {tuple(pos.shape)}', '[R, side ** 2, 3]')
-    check_whole(2, side=side)
-    check_whole(0, num_steps=num_steps)
-    check_shape(pos.shape, velocity=velocity)
-    if pinned is not None:
-        check_shape(pos.shape[:2], pinned=pinned)
-    if sphere is not None:
-        check_shape((len(pos), 4), sphere=sphere)
-    check_not_negative(stiffness=stiffness, step_size=step_size)
-    if not 0 <= damping <= 0.3:
-        raise ArgumentError('damping', damping, 'numbers from 0 to 0.3')
-
+    side = math.isqrt(pos.size(1))
     start, end, length = _springs(side, pos.device)
     # Particles first: gathering and adding rows is then fast.
     pos, velocity = (value.double().transpose(0, 1) for value in (pos, velocity))
-    free = torch.ones_like(pos[..., :1]) if pinned is None else (~pinned.bool()).t().unsqueeze(-1).double()
+    free = (~pinned).t().unsqueeze(-1).double()
     velocity = velocity * free
     mass = 1 / side**2
-    rate = math.sqrt(stiffness / mass)
+    rate = math.sqrt(STIFFNESS / mass)
     # A particle has at most 12 springs, so that the fastest mode has at most sqrt(24) times the rate of one spring.
-    substeps = max(1, math.ceil(2 * math.sqrt(24) * rate * step_size))
-    time = step_size / substeps
-    fall = pos.new_tensor([0.0, 0.0, -gravity])
+    substeps = max(1, math.ceil(2 * math.sqrt(24) * rate * STEP))
+    time = STEP / substeps
+    fall = pos.new_tensor([0.0, 0.0, -GRAVITY])
     frames = [(pos, velocity)]
     for _ in range(num_steps):
         for _ in range(substeps):
@@ -159,12 +127,11 @@ def simulate_cloth(
             distance = offset.norm(dim=-1, keepdim=True).clamp(min=1e-9)
             direction = offset / distance
             closing = (relative * direction).sum(-1, keepdim=True)
-            pull = (rate**2 * (distance - length) + 2 * damping * rate * closing) * direction
+            pull = (rate**2 * (distance - length) + 2 * DAMPING * rate * closing) * direction
             acceleration = torch.zeros_like(pos).index_add_(0, start, pull).index_add_(0, end, pull, alpha=-1)
             velocity = velocity + time * free * (acceleration + fall)
             pos = pos + time * velocity
-            if sphere is not None:
-                pos, velocity = _collide(pos, velocity, sphere.double(), free)
+            pos, velocity = _collide(pos, velocity, sphere.double(), free)
         frames.append((pos, velocity))
     positions, velocities = (torch.stack(values).permute(2, 0, 1, 3).contiguous() for values in zip(*frames, strict=True))
     return positions, velocities

@@ -23,8 +23,6 @@ from pyg_topomask.utils.checks import check_choice, check_finite
 
 _LARGEST = torch.iinfo(torch.long).max
 _IDS = f'integer ids from 0 to {_LARGEST}'
-#: A byte order mark, as read with backslash escapes.
-_BYTE_ORDER_MARK = r'\xef\xbb\xbf'
 _SEPARATORS = re.compile('[,:]')
 #: Words that something else separates.
 _OTHER_SEPARATOR = re.compile(r'\s*\d+\s*([^\s\d,:.+-])\s*\d')
@@ -153,16 +151,15 @@ def _read_rated(path: str | Path, layout: str, min_rating: float) -> tuple[Tenso
     widths: set[int] = set()
     number = dropped = 0
     # Ids are ASCII. Ignored words may have any encoding.
-    with _OPEN.get(path.suffix, open)(path, 'rt', encoding='ascii', errors='backslashreplace') as file:
+    with _OPEN.get(path.suffix, open)(path, 'rt', encoding='utf-8-sig', errors='backslashreplace') as file:
         try:
             for number, line in enumerate(file, 1):
-                text = line.removeprefix(_BYTE_ORDER_MARK)
-                words = (text.replace(':', ' ', 1) if layout == 'lists' else _SEPARATORS.sub(' ', text)).split()
+                words = (line.replace(':', ' ', 1) if layout == 'lists' else _SEPARATORS.sub(' ', line)).split()
                 if not words:
                     continue
                 ids = _parse(words if layout == 'lists' else words[:2])
                 if not ids or (layout == 'pairs' and len(ids) < 2):
-                    remedy, other = '', _OTHER_SEPARATOR.match(text)
+                    remedy, other = '', _OTHER_SEPARATOR.match(line)
                     if number == 1 and not any(map(str.isdecimal, words)) and not other:
                         remedy = 'remove names of columns, and number other ids (numpy.unique)'
                     elif other:
@@ -203,8 +200,9 @@ def _number(word: str) -> float | None:
 
 def _parse(words: list[str]) -> list[int]:
     r"""Returns the ids of a line, or an empty list if a word is not an id."""
-    # int() also accepts signs and underscores.
-    if not ''.join(words).isdecimal() or max(map(len, words)) > len(str(_LARGEST)):
+    # int() also accepts signs, underscores and digits of other scripts.
+    joined = ''.join(words)
+    if not (joined.isascii() and joined.isdecimal()) or max(map(len, words)) > len(str(_LARGEST)):
         return []
     ids = list(map(int, words))
     return ids if max(ids) <= _LARGEST else []
