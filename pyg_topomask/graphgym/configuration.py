@@ -87,42 +87,29 @@ def _declare(node: CfgNode, options: dict[str, Any]) -> None:
 
 
 def declare_config(node: CfgNode) -> None:
-    r"""Declares the options of this package in a GraphGym configuration.
-
-    * :obj:`topomask.<name>` contains the options of the attention :obj:`<name>`, one for each keyword argument of its class;
-    * :obj:`topomask.mask` describes the mask of the attention :obj:`Masked`, or of a vision Transformer, see
-      :func:`~pyg_topomask.graphgym.names.masks.build_mask`; on the command line, it is one line of YAML,
-      ``topomask.mask "{sum: [GRF, SinDegree]}"``, which replaces the mask of the file (if :obj:`main.py` of GraphGPS is run
-      directly, use the name :obj:`topomask.Masked.mask`);
-    * :obj:`topomask.model` contains the arguments of the model if :obj:`model.type` is one of
-      ``pyg_topomask.graphgym.names.models.MODELS``, except for sizes that the data determine;
-    * :obj:`topomask.dataset` contains the arguments of the data set if :obj:`dataset.format` is :obj:`topomask`;
-    * :obj:`topomask.transforms` lists transforms to apply once to every graph when the dataset is loaded. Each is a name or
-      ``{name: {argument: value}}``. On the command line, the list is one line of YAML. Transforms that store walks are skipped
-      if no attention of a GPS model reads walks;
-    * :obj:`topomask.svd` contains the options of the encoder :obj:`SVDSE`, see
-      :class:`~pyg_topomask.graphgym.names.encoders.SVDNodeEncoder`;
-    * :obj:`topomask.redraw_period` is the number of epochs after which the standalone runner redraws random features; :obj:`0`
-      never redraws them;
-    * :obj:`topomask.num_workers` is the number of processes for the transforms; it pays off for transforms that take about ten
-      milliseconds per graph, such as :obj:`AddSVDEncoding`, but not for walks;
-    * :obj:`topomask.prepare_bytes` is the most bytes to store for a graph and a mask, so that it is prepared once, and not in
-      every batch, see :class:`~pyg_topomask.transforms.PrepareMasks`; :obj:`0` stores nothing;
-    * :obj:`topomask.progress` shows progress bars;
-    * :obj:`topomask.shard` selects what torchrun's processes divide among them: the graphs of each batch (:obj:`batch`), or
-      the nodes of one graph (:obj:`graph`), see :class:`~pyg_topomask.distributed.ShardedGraph`;
-    * :obj:`share.dim_edge` and :obj:`share.dim_history`, set by the loader, are the sizes of the edge features and of the
-      previous steps of particles.
+    r"""Declares the options of this package in a GraphGym configuration, which ``graphgps_configs/README.md`` explains.
 
     Without GraphGPS, this function also declares the GraphGPS options of our configurations, so that one YAML runs in both. It
     does not change options that GraphGPS declares.
     """
+    # Of each attention, one option for each keyword argument of its class.
     node.topomask = CfgNode({name: attention_options(name) for name in ATTENTIONS})
+    # The mask of the attention Masked, and arguments of the model and of the data set.
     for name in ('mask', 'model', 'dataset'):
         node.topomask[name] = CfgNode(new_allowed=True)
     node.topomask.svd = CfgNode(dict(SVD_OPTIONS))
-    _declare(node.topomask, {'transforms': [], 'redraw_period': 0, 'num_workers': 0, 'progress': True, 'shard': 'batch'})
-    _declare(node.topomask, {'prepare_bytes': 2**20})
+    _declare(
+        node.topomask,
+        {
+            'transforms': [],  # applied once to every graph, each a name or {name: {argument: value}}
+            'redraw_period': 0,  # epochs after which `train` redraws random features; 0: never
+            'num_workers': 0,  # processes for the transforms
+            'prepare_bytes': 2**20,  # the most to store for a graph and a mask, see PrepareMasks; 0: nothing
+            'progress': True,  # progress bars
+            'shard': 'batch',  # what processes divide: the graphs of each batch, or with 'graph' the nodes of one graph
+        },
+    )
+    # Sizes of the edge features and of the previous steps of particles, which the loader sets.
     _declare(node.share, {'dim_edge': 0, 'dim_history': 0})
     for declarer, options in GRAPHGPS_SCHEMA.items():
         if declarer not in register.config_dict:
