@@ -20,9 +20,12 @@ Map = Callable[..., tuple[Tensor, ...]]
 
 class _Linear(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, multiply: Map, transpose: Map, *tensors: Tensor) -> tuple[Tensor, ...]:
-        ctx.multiply, ctx.transpose = multiply, transpose
+    def forward(multiply: Map, transpose: Map, *tensors: Tensor) -> tuple[Tensor, ...]:
         return multiply(*tensors)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
+        ctx.multiply, ctx.transpose, *_ = inputs
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
