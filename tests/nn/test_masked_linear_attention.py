@@ -3,7 +3,7 @@ import copy
 import pytest
 import torch
 from explicit_layers import features
-from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph, uneven_graphs, with_features
+from graphs import GRAPHS, small_digraph, small_graph, uneven_graphs, with_features
 from grids import covering
 from oracles import masked_attention
 from torch_geometric.data import Data
@@ -48,17 +48,6 @@ def test_output_is_masked_attention_between_projections(mask: str, feature_map: 
     inner = masked_attention(*(tensor.detach().numpy() for tensor in (q, k, v, matrix)))
     expected = attention.lin_out(torch.from_numpy(inner).flatten(1))
     torch.testing.assert_close(attention(x, data.edge_index, data.edge_weight), expected, rtol=1e-8, atol=1e-8)
-
-
-@pytest.mark.parametrize(('mask', 'name'), covering(masks(), GRAPH_NAMES))
-def test_every_graph_gives_a_finite_output_and_gradient(mask: str, name: str) -> None:
-    data, attention = GRAPHS[name](), layer(mask, feature_map='relu')
-    graph, x = Graph.from_data(data), features(data).requires_grad_()
-    out = attention(x, graph.edge_index, graph.edge_weight, graph.batch)
-    out.sum().backward()
-    assert out.shape == (data.num_nodes or 0, CHANNELS)
-    assert out.isfinite().all()
-    assert x.grad.isfinite().all()
 
 
 @pytest.mark.parametrize(('mask', 'feature_map'), covering(['none', 'adjacency', 'grf', 'sum'], FEATURE_MAPS))
