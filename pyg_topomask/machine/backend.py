@@ -15,17 +15,23 @@ _FILES = {
     'entries': ('attend_entries', 'attend_entries_backward', 'attend_softmax', 'attend_softmax_backward'),
     'blocks': ('attend_prepared_blocks', 'attend_prepared_blocks_backward'),
     'low_rank': ('attend_low_rank_batch', 'attend_low_rank_batch_backward'),
-    'polynomial': ('attend_polynomial', 'attend_polynomial_backward', 'polynomial_blocks'),
+    'polynomial': (
+        'attend_polynomial',
+        'attend_polynomial_backward',
+        'polynomial_action',
+        'polynomial_action_backward',
+        'polynomial_blocks',
+    ),
     'tree': ('attend_tree', 'attend_tree_backward', 'tree_product', 'tree_product_backward', 'preorder'),
     'topk': ('search',),
     'walk': ('walk',),
     'pairs': ('meet', 'squares', 'blocks_of_sums'),
     'forest': ('contracted', 'forest_hops', 'rooted'),
-    'hops': ('counts_within', 'pairs_within'),
+    'hops': ('counts_within', 'labelled_pairs', 'pairs_within'),
     'edges': ('normalized_weight',),
     'hashes': ('edge_hashes',),
-    'patterns': ('pattern_of_pairs', 'with_transpose'),
-    'powers': ('power_loads',),
+    'patterns': ('pattern_of_pairs', 'patterns_of_visits', 'with_transpose'),
+    'powers': ('power_loads', 'spectral_bound'),
 }
 _KERNELS = {name: file for file, names in _FILES.items() for name in names}
 

@@ -2,15 +2,23 @@ r"""The pairs of nodes within a number of hops, by a breadth-first search from e
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import torch
+from llvmlite import ir
+from numba import types
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.bitmaps import sort_reached
+from pyg_topomask.machine.bitmaps import lowest_bit, sort_reached
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
+from pyg_topomask.machine.vectors import written
 
+# Labels that are looked at together.
+_BITS = 64
+_LABELS = ir.VectorType(ir.IntType(16), _BITS)
 # Hops after which the work for an edge is not estimated to grow further.
 _FEW = 10
 
@@ -68,6 +76,46 @@ def _list(first, last, rowptr, col, max_hops, ends, visited, length):  # type: i
         for node in nodes:
             visited[place], length[place] = node, hops[node]
             place += 1
+
+
+@partial(written, returns=types.int64)
+def _labelled(write, label, start):  # type: ignore[no-untyped-def]
+    r"""Returns which of 64 labels are not 0, one bit for each."""
+    pointer = write.builder.bitcast(write.at(label, start), _LABELS.as_pointer())
+    differ = write.builder.icmp_unsigned('!=', write.builder.load(pointer, align=2), ir.Constant(_LABELS, [0] * _BITS))
+    return write.builder.bitcast(differ, ir.IntType(_BITS))
+
+
+@compiled
+def _list_labelled(label, ptr, start, visited, length):  # type: ignore[no-untyped-def]
+    place = pair = 0
+    for graph in range(len(ptr) - 1):
+        first, last = ptr[graph], ptr[graph + 1]
+        whole = first + (last - first) // _BITS * _BITS
+        for node in range(first, last):
+            for other in range(first, whole, _BITS):
+                bits = _labelled(label, pair)
+                while bits != 0:
+                    bit = lowest_bit(bits)
+                    bits &= bits - 1
+                    start[place], visited[place], length[place] = node, other + bit, label[pair + bit] - 1
+                    place += 1
+                pair += _BITS
+            for other in range(whole, last):
+                # Without a branch, which would be hard to predict: the next pair overwrites one with label 0.
+                start[place], visited[place], length[place] = node, other, label[pair] - 1
+                place += label[pair] != 0
+                pair += 1
+
+
+def labelled_pairs(label: Tensor, ptr: Tensor, number: int) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns the pairs of nodes of the same graph whose label is not 0, in ascending order, and one less than their labels.
+    The labels are those of all pairs by row, :obj:`[num_pairs]`, in int16, and :obj:`number` of them are not 0.
+    """
+    columns = torch.empty(3, number + 1, dtype=torch.int32)
+    _list_labelled(*arrays_of((label, ptr, *columns)))
+    start, visited, length = columns[:, :number]
+    return start, visited, length
 
 
 def counts_within(pattern: SparsePattern, starts: Array, max_hops: int) -> Array:

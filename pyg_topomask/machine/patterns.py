@@ -61,6 +61,34 @@ def _sort(row, col, order, by_col, rowptr, distinct, slot, num_cols):  # type: i
     return number
 
 
+@compiled
+def _separate(start, visited, rowptr, distinct, slot):  # type: ignore[no-untyped-def]
+    r"""Lists the distinct pairs of sorted visits, and where those of each pair begin. Returns the number of distinct pairs."""
+    number, node, slot[0] = 0, -1, 0
+    for visit in range(len(start)):
+        new = visit == 0 or (start[visit] != start[visit - 1]) | (visited[visit] != visited[visit - 1])
+        while node < start[visit]:
+            node += 1
+            rowptr[node] = number
+        # Without a branch on what is new, which would be hard to predict.
+        number += new
+        distinct[number - 1] = visited[visit]
+        slot[number] = visit + 1
+    rowptr[node + 1 :] = number
+    return number
+
+
+def patterns_of_visits(start: Tensor, visited: Tensor, length: Tensor, num_nodes: int, kinds: int) -> list[tuple[Tensor, ...]]:
+    r"""Returns the tensors of two :class:`~pyg_topomask.graphs.sparse_pattern.SparsePattern`: that of the distinct pairs of
+    start and visited node, and that of the lengths, below :obj:`kinds`, of each pair. Visits are distinct and sorted by start,
+    visited node and length.
+    """
+    rowptr, distinct, slot = (visited.new_empty(size) for size in (num_nodes + 1, visited.numel(), visited.numel() + 1))
+    found = _separate(*arrays_of((start, visited, rowptr, distinct, slot)))
+    features, loads = (rowptr, distinct[:found].clone()), (slot[: found + 1].clone(), length)
+    return [with_transpose(*features, num_nodes), with_transpose(*loads, kinds)]
+
+
 def pointers(node: Tensor, num_nodes: int) -> Tensor:
     r"""Returns where the entries of each node begin, given the node of each of them, ascending, and where the last ones end."""
     ptr = node.new_empty(num_nodes + 1)

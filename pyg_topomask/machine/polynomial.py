@@ -29,8 +29,8 @@ T = TypeVar('T')
 # Bytes of a block of products, which several steps read; features of one at least, in the forward pass, which holds less at a
 # time, and in the backward pass; and nodes of small graphs taken together.
 _BLOCK, _FEATURES, _NODES = 2**17, (8, 4), 256
-# Bytes of all terms of some columns of a block.
-_TERMS = 2**20
+# Columns of a plain product that go through the polynomial together, and bytes of all terms of some columns of a block.
+_COLUMNS, _TERMS = 64, 2**20
 
 
 def _step(  # type: ignore[no-untyped-def]
@@ -281,6 +281,28 @@ def attend_polynomial_backward(
     for head, total in _in_parts(run, pattern, q, v, 4, _FEATURES[1]):
         grad[head] += torch.from_numpy(total)
     return [*grads, grad if coefficients.size(0) > 1 else grad.sum(0, keepdim=True)]
+
+
+def polynomial_action(pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor) -> Tensor:
+    r"""Returns the product of the polynomial and :obj:`x`, :obj:`[N, H, c]`."""
+    ones = x.new_ones(*x.shape[:2], 1)
+    return torch.cat(
+        [attend_polynomial(pattern, value, coefficients, method, ones, ones, part) for part in x.split(_COLUMNS, 2)], 2
+    )
+
+
+def polynomial_action_backward(
+    pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor, grad: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of :obj:`x` and the coefficients in :func:`polynomial_action`."""
+    ones, total, grads = x.new_ones(*x.shape[:2], 1), torch.zeros_like(coefficients), []
+    for part, grad_part in zip(x.split(_COLUMNS, 2), grad.split(_COLUMNS, 2), strict=True):
+        *_, grad_x, grad_coefficients = attend_polynomial_backward(
+            pattern, value, coefficients, method, ones, ones, part, grad_part
+        )
+        grads.append(grad_x)
+        total += grad_coefficients
+    return torch.cat(grads, 2), total
 
 
 def _of_heads(coefficients: Tensor, heads: int) -> list[Array]:

@@ -75,3 +75,46 @@ def power_loads(pattern: SparsePattern, value: Tensor, order: int) -> tuple[Tens
     room = 2 * (pattern.nnz + pattern.num_rows) * (order + 1)
     columns = _list(*arrays_of((pattern.rowptr, pattern.col, value)), order, room)
     return tuple(map(torch.from_numpy, columns))
+
+
+@compiled
+def _bound(rowptr, col, weight, component, iterations, vector, product, bound, condition, excess):  # type: ignore[no-untyped-def]
+    bound[:], vector[:] = np.inf, 1
+    largest = np.empty_like(bound)
+    for step in range(iterations + 1):
+        for row in range(len(vector)):
+            total = 0.0
+            for entry in range(rowptr[row], rowptr[row + 1]):
+                total += weight[entry] * vector[col[entry]]
+            product[row] = total
+        if step == iterations:
+            break
+        largest[:] = 0
+        for row in range(len(vector)):
+            largest[component[row]] = max(largest[component[row]], product[row] / vector[row])
+        bound[:] = np.minimum(bound, largest)
+        for row in range(len(vector)):
+            scale = bound[component[row]]
+            # Half of the old vector: bipartite components converge, and no entry vanishes.
+            vector[row] = 0.5 * (vector[row] + product[row] / (scale if scale != 0 else 1.0))
+    squares, least = np.zeros_like(bound), np.full_like(bound, np.inf)
+    condition[:], excess[:] = 0, 0
+    for row in range(len(vector)):
+        each = component[row]
+        squares[each] += vector[row] ** 2
+        excess[each] += vector[row] * product[row]
+        least[each], condition[each] = min(least[each], vector[row]), max(condition[each], vector[row])
+    for each in range(len(bound)):
+        condition[each] /= least[each]
+        excess[each] = max(bound[each] - excess[each] / squares[each], 0.0)
+
+
+def spectral_bound(
+    pattern: SparsePattern, weight: Tensor, component: Tensor, count: int, iterations: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns :func:`pyg_topomask.operators.spectral_bound.spectral_bound` of a matrix in float64."""
+    vector, product = weight.new_empty(2, pattern.num_rows)
+    results = weight.new_empty(3, count)
+    _bound(*arrays_of((pattern.rowptr, pattern.col, weight, component)), iterations, *arrays_of((vector, product, *results)))
+    bound, condition, excess = results
+    return bound, condition, excess

@@ -63,10 +63,8 @@ class Polynomial(MaskOperator):
         return (self.coefficients, self.value) if self.method == 'powers' else None
 
     def _arguments(self, dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
-        pattern, value = self.pattern, self.value.to(dtype)[0]
-        if self.transposed:
-            pattern, value = pattern.T, value.index_select(0, pattern.perm_t)
-        return pattern, value, self.coefficients.to(dtype), self.method
+        matrix = _matrix(self.value.to(dtype), self.pattern.tensors, self.transposed)
+        return *matrix, self.coefficients.to(dtype), self.method
 
     @property
     def T(self) -> MaskOperator:
@@ -127,6 +125,12 @@ def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, meth
     return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
 
 
+def _matrix(value: Tensor, pattern: Sequence[Tensor], transpose: bool) -> tuple[SparsePattern, Tensor]:
+    r"""Returns pattern and entries of a matrix, :obj:`[nnz]`, or of its transpose."""
+    matrix = SparsePattern(*pattern)
+    return (matrix.T, value[0].index_select(0, matrix.perm_t)) if transpose else (matrix, value[0])
+
+
 def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
     r"""Yields :math:`T_k(\mathbf{B}) \mathbf{x}` or :math:`\mathbf{B}^k \mathbf{x}` for :math:`k` from 0. A term is valid
     until two more have been drawn.
@@ -176,6 +180,8 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 class _Polynomial(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
+        if compiled := kernel('polynomial_action', x.device):
+            return compiled(*_matrix(value, pattern, transpose), coefficients, method, x)
         step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
         by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
         for chunk in _chunks(x):
@@ -198,6 +204,9 @@ class _Polynomial(LoopedFunction):
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
             return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
+        if compiled := kernel('polynomial_action_backward', x.device):
+            matrix = _matrix(value, pattern, ctx.transpose)
+            return (*compiled(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
         step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)

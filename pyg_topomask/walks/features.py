@@ -91,6 +91,10 @@ class WalkFeatures:
         r"""The patterns of the features :math:`\hat{\Phi}` (start, visited) and of the loads (feature, length)."""
         with torch.inference_mode(False):  # kept, and possibly used in training later
             kinds = self.max_walk_length + 1
+            narrow = self.visited.dtype == torch.int32 and self.nnz < 2**31
+            if narrow and uses_numba(self.load.device) and not is_exporting():
+                features, loads = _patterns_compiled(self, kinds)
+                return SparsePattern(*features), SparsePattern(*loads)
             new = self._first
             slot = new.cumsum(0) - 1
             first = new.nonzero().squeeze(1)
@@ -150,6 +154,13 @@ class WalkFeatures:
 def _squares_compiled(walks: WalkFeatures) -> Tensor:
     squares: Tensor = kernel('squares', walks.load.device)(walks.visits(), walks.num_nodes, walks.max_walk_length)
     return squares
+
+
+@torch.compiler.disable  # torch.compile would read the kernels as Python
+def _patterns_compiled(walks: WalkFeatures, kinds: int) -> list[tuple[Tensor, ...]]:
+    compiled = kernel('patterns_of_visits', walks.load.device)
+    patterns: list[tuple[Tensor, ...]] = compiled(walks.start, walks.visited, walks.length, walks.num_nodes, kinds)
+    return patterns
 
 
 def combine_loads(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:

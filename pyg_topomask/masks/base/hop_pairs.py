@@ -10,7 +10,6 @@ import numpy as np
 import scipy
 import torch
 from torch import Tensor
-from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
@@ -88,10 +87,12 @@ class StoredHops:
             return WalkFeatures(start, visited, length, load, self.segments.num_nodes, self.max_hops)
 
     def _listed(self) -> tuple[Tensor, Tensor, Tensor]:
+        if compiled := kernel('labelled_pairs', self.labels.device):
+            pairs: tuple[Tensor, Tensor, Tensor] = compiled(self.labels, self.segments.ptr, self.nnz)
+            return pairs
         place, size = self.labels[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]
         ends = size.cumsum(0)  # of the pairs of each node
-        counts = pad(torch.searchsorted(place, ends), (1, 0)).diff()
-        start = torch.arange(self.segments.num_nodes, device=place.device).repeat_interleave(counts, output_size=place.numel())
+        start = torch.searchsorted(ends, place, right=True)
         visited = place - (ends - size - self.segments.first)[start]
         return start.int(), visited.int(), self.labels[0, place].int() - 1
 
