@@ -85,9 +85,6 @@ MODELS = {
     'A-DGN': Model(
         lambda width: AntiSymmetricConv(width, num_iters=20), 1, 'message passing, 20 steps of one antisymmetric layer', 1
     ),
-    'A-DGN without norm': Model(
-        lambda width: AntiSymmetricConv(width, num_iters=20), 1, 'the same without norm', 1, norm=False
-    ),
 }
 
 

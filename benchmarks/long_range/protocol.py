@@ -27,12 +27,12 @@ LONG = {
     BEST: (100, (4, 1, 1)),
     'Hop with sums, geometric': (120, (2, 4, 4)),
     'softmax with distances, one layer': (60, (1, 1, 1)),
-    'GPS, softmax': (60, (1, 1, 1)),
+    'GPS, softmax': (40, (1, 1, 1)),
     'GIN': (60, (1, 1, 1)),
 }
 DRAWN = (*LONG, 'PNA')
 #: Models that were added after the first runs, with one seed.
-ADDED = ('softmax with distances, one layer', 'GIN without norm', 'A-DGN without norm')
+ADDED = ('softmax with distances, one layer', 'GIN without norm')
 #: The models of a smoke run.
 FEW = (BEST, 'Hop', 'GIN')
 Jobs = Sequence[Job]
