@@ -1,1 +1,1 @@
-r"""Distances, eccentricities and diameters of graphs: the benchmark of the A-DGN paper, with masks and without."""
+r"""Tasks of others whose labels depend on distant nodes: distances, eccentricities, diameters, and energies of spins."""
