@@ -69,7 +69,7 @@ def run(quick: bool, folder: Path) -> None:
 
 
 def families(quick: bool, folder: Path) -> None:
-    models = [*MASKS[:2], 'Hop', 'softmax with distances', 'GPS, softmax', 'GIN']
+    models = [*MASKS[:2], 'Hop', 'GPS, softmax', 'GIN']
     jobs, results = _run('families', _jobs([f'families {name}' for name in PROPERTIES], models, 20, 1), quick, folder)
     note = (
         'Graphs of the six families of ECHO (ICLR 2026: lines, ladders, grids, trees, caterpillars, lobsters), with its '
