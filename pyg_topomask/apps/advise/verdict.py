@@ -69,7 +69,7 @@ def decide(
     gain, error = mean_error(differences)
     means = [statistics.mean(tested(run, metric) for run in runs.values()) for runs in (masked[one], without[other])]
     chance = math.sqrt(sum(mean * (1 - mean) for mean in means) / sum(labels)) if labels else 0.0
-    word, sentence = _say(differences, gain, error, chance, one, other, metric, maximize)
+    word, sentence = _say(differences, gain, error, chance, sum(labels), one, other, metric, maximize)
     if labels and max(means) <= (majority := max(labels) / sum(labels)):
         word = 'none'
         sentence = (
@@ -79,7 +79,15 @@ def decide(
 
 
 def _say(
-    differences: Sequence[float], gain: float, error: float, chance: float, one: str, other: str, metric: str, maximize: bool
+    differences: Sequence[float],
+    gain: float,
+    error: float,
+    chance: float,
+    labels: int,
+    one: str,
+    other: str,
+    metric: str,
+    maximize: bool,
 ) -> tuple[str, str]:
     count = len(differences)
     against = f'the best without a mask ({other})'
@@ -98,6 +106,9 @@ def _say(
     if found == 'worse':
         return 'loss', f'No mask helps: {one}, the best with a mask, loses {shown} to {against}.'
     room = gain**2 - (2 * chance) ** 2  # for the error over seeds, which more seeds make smaller
+    if room <= 0 and verdict(gain, error) == 'better':
+        seen = f'{one} has {gain:+.3f} ± {error:.3f} {metric} over {against}'
+        return 'undecided', f'Undecided: {seen}, but {labels} test labels are too few to tell.'
     needed = math.ceil(4 * statistics.variance(differences) / room) if gain > 0 and room > 0 else math.inf
     if needed <= MORE * count:
         more = max(1, needed - count)

@@ -139,8 +139,8 @@ def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str, regression
         raise ArgumentError('label', f'infinite numbers in {source}', 'finite numbers')
     classes, index = np.unique(given, axis=0, return_inverse=True)
     if len(classes) < 2:
-        shown = classes.tolist()[0] if len(classes) else 'none'
-        raise ArgumentError('label', f'{shown} as the only label in {source}', 'labels with two values or more')
+        shown = f'{classes.tolist()[0]} as the only label' if len(classes) else 'no label of any node or graph'
+        raise ArgumentError('label', f'{shown} in {source}', 'labels with two values or more')
     if given.ndim == 1 and given.dtype.kind == 'i' and len(classes) > 2 and classes[0] == -1:
         warn(f'{source}: the label -1 is a class; leave missing labels of a table empty, or leave such nodes out of the masks')
     if given.ndim == 1 and given.dtype.kind == 'i' and len(classes) > max(20, len(given) // 5):
