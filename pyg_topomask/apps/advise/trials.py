@@ -8,6 +8,7 @@ import json
 import math
 import signal
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
@@ -246,6 +247,9 @@ class Trials:
 
 def _collect() -> None:
     r"""Frees trainers and their models, which refer to each other. Ctrl-C waits: their finalizers would swallow it."""
+    if threading.current_thread() is not threading.main_thread():  # others get no signals, and may not handle them
+        gc.collect()
+        return
     pressed: list[object] = []
     handler = signal.signal(signal.SIGINT, lambda *_: pressed.append(None))
     gc.collect()

@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -315,6 +316,11 @@ def test_an_interrupt_during_a_garbage_collection_is_not_lost() -> None:
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+def test_other_threads_collect_garbage_without_signals() -> None:
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(trials._collect).result()
 
 
 @pytest.mark.filterwarnings('ignore:y. got')
