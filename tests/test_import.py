@@ -243,7 +243,7 @@ API = {
         'split_per_user',
     ],
     'pyg_topomask.apps.advise': ['advise'],
-    'pyg_topomask.apps.train': ['load_model', 'train'],
+    'pyg_topomask.apps.train': ['LightningModel', 'load_model', 'train'],
     'pyg_topomask.graphgym': ['register_mask'],
     'pyg_topomask.testing': ['assert_batch_invariant', 'assert_mask_operator', 'assert_permutation_equivariant'],
     'pyg_topomask.errors': ['ArgumentError'],

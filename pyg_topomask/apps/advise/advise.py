@@ -186,7 +186,8 @@ def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str
     many = f'{found.graphs:,} graphs of {size}' if found.graphs > 1 else f'One graph of {size}'
     kind = ' trees' if found.forest else ' grids' if found.grid else ''
     way = f'{found.one_way:.0%} of the edges lead one way' if found.directed else f'undirected{kind}'
-    weights = f'with{"" if found.weighted else "out"} weights{", with features of edges" * bool(cfg.dataset.edge_encoder)}'
+    weights = 'with weights (larger is nearer)' if found.weighted else 'without weights'
+    weights += ', with features of edges' * bool(cfg.dataset.edge_encoder)
     data = f'{many}, {found.degree:.1f} edges a node: {way}, {weights}.'
     if found.majority is not None:
         data += f' The most frequent class has {found.majority:.0%} of the labels.'

@@ -32,6 +32,8 @@ from pyg_topomask.utils.files import write_atomically
 KEPT, PART = {True: 3, False: 2}, 3
 #: The fewest epochs that are planned, and the share of the time that is planned.
 FEWEST, PLANNED = 3, 0.9
+#: The time that is asked for if there is too little, over that of the measured epochs, which vary on a busy machine.
+MARGIN = 1.25
 #: A model takes at most so many times as long as the first. If these times suffice, the others are not measured.
 SLOWEST = 10
 #: The file with the number of epochs, where time has decided it.
@@ -131,8 +133,8 @@ class Trials:
             raise ArgumentError(
                 'minutes',
                 f'{self.minutes:g}, in which these data allow fewer than {lengths[-1]} epochs of each training',
-                f'numbers from {math.ceil(least)}',
-                'or give fewer graphs, fewer --seeds, or a smaller model',
+                f'numbers from {math.ceil(MARGIN * least)}',
+                'or train less: fewer graphs, --seeds 2, or a smaller model, such as gt.dim_hidden 32 gnn.dim_inner 32',
             )
         return epochs
 

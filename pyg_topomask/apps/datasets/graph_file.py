@@ -72,6 +72,8 @@ class GraphFile(FileDataset):
         pre_transform: Transform | None = None,
     ) -> None:
         files = [file for file in (path, nodes) if file]
+        if Path(root).is_file():
+            raise ArgumentError('root', f'{root!r}, which is a file', 'folders', f"write GraphFile('stored', path={root!r})")
         for name, file in (('path', path), ('nodes', nodes)):
             if file is not None and not Path(file).is_file():
                 raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
@@ -153,6 +155,8 @@ def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str, regression
         and bool((classes == classes.round()).all())
     ):
         warn(f'{source}: the labels {classes[0]}, {classes[1]} ... are numbers to predict; write classes as whole numbers')
+    if given.ndim == 2 and given.shape[1] > 1 and bool(((given == 0) | (given == 1)).all() and (given.sum(1) == 1).all()):
+        warn(f'{source}: each has one of {given.shape[1]} labels, which are learned one by one; for classes, use y.argmax(1)')
     if given.dtype.kind != 'f' and given.ndim == 1:
         labels = torch.zeros(len(missing), dtype=torch.long)
         labels[~missing] = torch.from_numpy(index.reshape(-1))

@@ -123,7 +123,8 @@ def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: boo
 def _labels_of(graph: Data, label: str | None, source: str) -> Any:
     name = label or 'y'
     if graph.get(name) is None:
-        keys = ', '.join(key for key in graph.to_dict() if key not in ('x', 'edge_index', 'edge_attr', 'num_nodes'))
+        others = [key for key in graph.to_dict() if key not in ('x', 'num_nodes', 'pos') and not key.endswith('_mask')]
+        keys = ', '.join(key for key in others if not graph.is_edge_attr(key))
         remedy = 'name them with --label' if keys else 'set data.y to the labels'
         raise ArgumentError('label', f'{name!r}, which {source} lacks', keys or 'data with labels y', remedy)
     labels = graph[name]

@@ -1,6 +1,7 @@
-r"""The standalone runner, which trains the model of a YAML."""
+r"""The standalone runner, which trains the model of a YAML, and a Lightning module for models built in Python."""
 
+from pyg_topomask.apps.train.lightning import LightningModel
 from pyg_topomask.apps.train.runner import train
 from pyg_topomask.apps.train.trained import load_model
 
-__all__ = ['load_model', 'train']
+__all__ = ['LightningModel', 'load_model', 'train']

@@ -276,7 +276,7 @@ def test_other_labels(kind: str) -> None:
     path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
     labels = {
         'regression': lambda i: torch.tensor([i / 7]),
-        'several labels': lambda i: torch.tensor([[i % 2, 1.0 - i % 2]]),
+        'several labels': lambda i: torch.tensor([[i % 2, float(i % 3 > 0)]]),
         'labels of nodes': lambda i: torch.tensor([0, i % 2, 1]),
     }[kind]
     edges = {'edge_attr': torch.ones(4, 2)} if kind == 'regression' else {}

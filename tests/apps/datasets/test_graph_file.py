@@ -188,6 +188,7 @@ class Code:
     [
         ([graph(torch.tensor([1])) for _ in range(5)], 'as the only label'),
         (graph(None), "'y', which graphs.pt, graph 0 lacks"),
+        (graph(None, edge_weight=torch.ones(4), kind=torch.arange(3)), 'lacks; accepted: kind; name'),
         (graph(torch.tensor([0, 1])), '2 labels for 1 graphs of 3 nodes'),
         (graph(torch.tensor([0.0, float('inf'), 1.0])), 'infinite numbers'),
         (
@@ -217,6 +218,13 @@ class Code:
 def test_labels_and_graphs_that_cannot_be_trained_on(graphs: Any, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         read(save(graphs))
+
+
+def test_one_hot_labels_and_a_file_in_place_of_a_folder_are_noticed() -> None:
+    with pytest.warns(UserWarning, match=r'each has one of 2 labels, .* use y.argmax\(1\)'):
+        read(save([graph(torch.eye(2)[[index % 2]].long()) for index in range(9)]))
+    with pytest.raises(ValueError, match=r"root: got 'graphs.pt', which is a file; .* GraphFile\('stored', path='graphs.pt'\)"):
+        GraphFile('graphs.pt')
 
 
 def test_what_pyg_may_load_stays_allowed() -> None:
