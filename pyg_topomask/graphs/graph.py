@@ -22,7 +22,6 @@ from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.normalization import check_normalization, inverse_degree
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.states import States
-from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.functorch import check_not_transformed
 from pyg_topomask.utils.splitmix import splitmix
@@ -217,9 +216,6 @@ class Graph(States):
 
     def _hashed(self, weight: Tensor | None) -> Tensor:
         weight = None if weight is None else weight.detach().float()
-        if not torch.compiler.is_compiling() and (compiled := kernel('edge_hashes', self.device)):
-            hashes: Tensor = compiled(self.edge_index, weight, self.segments.index, self.segments.ptr)
-            return hashes
         source, target = self.edge_index.long()
         graph = self.segments.index.index_select(0, source)
         first = self.segments.ptr.index_select(0, graph)
@@ -283,11 +279,6 @@ class Graph(States):
         if normalization is None:
             return self.weight.to(self.weight_dtype)
         weight, (row, col) = self.weight, self.row_and_col(flow)
-        simple = type(self) is Graph  # a shard adds up degrees over the processes
-        simple = simple and weight.dtype in (torch.float32, torch.float64) and not weight.requires_grad
-        if simple and not torch.compiler.is_compiling() and (compiled := kernel('normalized_weight', self.device)):
-            normalized: Tensor = compiled(row, col, weight, self.num_nodes, normalization == 'sym')
-            return normalized
         weight = weight.double()  # in half precision, sums of many weights saturate
         scale = inverse_degree(self._degree(row, weight), normalization)[row]
         if normalization == 'sym':
@@ -316,7 +307,7 @@ class Graph(States):
         if order is None:
             return None
         graph = copy(self)
-        graph.order, graph.place = order, inverse(order)
+        graph.order, graph.place, graph.given = order, inverse(order), ref(self)
         graph._set_edges(graph.place[self.edge_index.long()], self.edge_weight, None)
         return graph
 

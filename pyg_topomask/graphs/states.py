@@ -45,7 +45,9 @@ class States:
 
     edge_index: Tensor
     edge_weight: Tensor | None
-    #: The numbers of the nodes in the graph that this one renumbers, and the places of those here, see :meth:`near`.
+    #: A weak reference to the graph that this one renumbers, the numbers of the nodes there, and the places of those here, see
+    #: :meth:`near`.
+    given: Any = None
     order: Tensor | None = None
     place: Tensor | None = None
 
@@ -53,6 +55,10 @@ class States:
         #: States that are resampled in every forward pass.
         self.forward_pass = ForwardPass()
         self._states: dict[Hashable, Any] = {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Without the graph of near, which refers to this one and is made anew.
+        return self.__dict__ | {'_states': {key: state for key, state in self._states.items() if key != 'near'}}
 
     def near(self: Kept, mask: HasState, generator: torch.Generator | None = None) -> Kept | None:
         r"""Returns the same graph with other node numbers, by which neighbors are near in memory: if the mask can be prepared
@@ -70,29 +76,21 @@ class States:
     def _renumbered(self: Kept) -> Kept | None:
         raise NotImplementedError
 
-    def state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
+    def state(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
         r"""Returns the state of a mask on this graph: what does not depend on its parameters, such as walks. Masks with equal
         :meth:`~pyg_topomask.masks.Mask.settings` share it, unless a generator is given. The state of a composed mask is the
-        list of those of its parts. With :obj:`near`, the graph of :meth:`near`, it is the state there.
+        list of those of its parts.
         """
         if generator is not None:
             check_generator(generator)
         elif mask.fresh:
             self.forward_pass.enter(mask)
-        return self._state(mask, generator, near)
+        return self._state(mask, generator)
 
-    def _state(self, mask: HasState, generator: torch.Generator | None = None, near: States | None = None) -> Any:
+    def _state(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
         if mask.parts:
-            return [self._state(part, generator, near) for part in mask.parts]
+            return [self._state(part, generator) for part in mask.parts]
         learned = self.edge_weight is not None and self.edge_weight.requires_grad
-        if near is not None and mask.renumbers == 'graph':
-            return near._state(mask)
-        if near is not None:
-
-            def renumbered() -> Any:
-                return self._state(mask).renumbered(near.place)
-
-            return renumbered() if learned else near.cached(mask.settings(), renumbered)
         if generator is not None or learned:
             return self._prepared(mask, generator)
         if mask.fresh:
@@ -109,6 +107,8 @@ class States:
             return self._prepare(mask, generator)
 
     def _prepare(self, mask: HasState, generator: torch.Generator | None = None) -> Any:
+        if self.given is not None and mask.renumbers == 'state':
+            return self.given()._state(mask).renumbered(self.place)
         return mask.prepare(self) if generator is None else mask.prepare(self, generator)
 
     def has_state(self, mask: HasState) -> bool:

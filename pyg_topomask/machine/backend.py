@@ -28,10 +28,8 @@ _FILES = {
     'pairs': ('meet', 'squares', 'blocks_of_sums'),
     'forest': ('contracted', 'forest_hops', 'rooted'),
     'hops': ('counts_within', 'labelled_pairs', 'pairs_within'),
-    'edges': ('normalized_weight',),
-    'hashes': ('edge_hashes',),
     'patterns': ('pattern_of_pairs', 'patterns_of_visits', 'with_transpose'),
-    'powers': ('power_loads', 'spectral_bound'),
+    'powers': ('power_loads',),
 }
 _KERNELS = {name: file for file, names in _FILES.items() for name in names}
 

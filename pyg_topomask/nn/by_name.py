@@ -26,12 +26,13 @@ def under(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttentio
         heads: int = 1,
         dropout: float = 0.0,
         feature_map: str = 'relu',
+        bias: bool = True,
         route: str = 'auto',
         sums: bool = False,
         **options: Any,
     ) -> MaskedLinearAttention:
         return MaskedLinearAttention(
-            channels, heads, mask(heads=heads, **options), feature_map, dropout, route=route, sums=sums
+            channels, heads, mask(heads=heads, **options), feature_map, dropout, bias, route, sums=sums
         )
 
     *arguments, _ = inspect.signature(build).parameters.values()

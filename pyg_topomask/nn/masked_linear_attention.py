@@ -18,8 +18,8 @@ from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
 from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.nn.mask_of_layer import fit_mask
+from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.utils.checks import check_choice, check_probability
@@ -152,10 +152,7 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
 
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
         graph = graph_for(self, x, *given)
-        mask = self.mask(graph, generator)
-        if isinstance(mask, Renumbered):  # permutes features once, rather than queries, keys and values
-            return mask.outward(self._attend_under(mask.inner, mask.inward(x)))
-        return self._attend_under(mask, x)
+        return on_near_graph(graph, self.mask, generator, self._attend_under, x)
 
     def _attend_under(self, mask: MaskOperator, x: Tensor) -> Tensor:
         q, k, v = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k, self.lin_v))

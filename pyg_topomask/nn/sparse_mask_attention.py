@@ -15,6 +15,7 @@ from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import UnderMask
 from pyg_topomask.nn.mask_of_layer import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
+from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.operators.sparse_matmul import sddmm
@@ -112,7 +113,9 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
         dropout = self.attention_dropout if self.training else 0.0
-        return masked_softmax_attention(q, k, v, self.mask(graph, generator), dropout)
+        return on_near_graph(
+            graph, self.mask, generator, lambda mask, q, k, v: masked_softmax_attention(q, k, v, mask, dropout), q, k, v
+        )
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
         _, alpha = attend_softmax(q, k, v[..., :0], entries)  # no output: the values are propagated later
@@ -191,7 +194,9 @@ class AsymmetricGRFAttention(SparseMaskAttention):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
         q, k = self.feature_map(q, k, graph.segments)
-        return masked_linear_attention(q, k, v, self.mask(graph, generator), route='edges')
+        return on_near_graph(
+            graph, self.mask, generator, lambda mask, q, k, v: masked_linear_attention(q, k, v, mask, 'edges'), q, k, v
+        )
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
         q, k = self.feature_map(q, k, graph.segments)

@@ -144,12 +144,6 @@ class MaskOperator(Arithmetic, ABC):
         r"""Returns the gradients of queries, keys, values and some tensors from that of :meth:`attend`."""
         raise NotImplementedError
 
-    def signs(self) -> Sequence[Tensor] | None:
-        r"""Returns the tensors whose signs decide those of the entries, or :obj:`None` if these are unknown. If none of their
-        numbers is negative, no entry is negative, and :meth:`magnitude` is the product.
-        """
-        return None
-
     def matmul(self, x: Tensor) -> Tensor:
         r"""Returns :math:`\mathbf{M}_h \mathbf{x}_h` for every head :math:`h`; :obj:`x` has shape :obj:`[N, H, c]`."""
         fits = x.dim() == 3 and x.size(0) == self.segments.num_nodes and self.heads in (1, x.size(1))

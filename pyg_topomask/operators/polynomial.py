@@ -59,9 +59,6 @@ class Polynomial(MaskOperator):
         *grads, grad_coefficients = compiled(*self._arguments(q.dtype), q, k, v, grad)
         return [*grads, *(grad_coefficients.to(self.coefficients.dtype) for _ in learnable)]
 
-    def signs(self) -> Sequence[Tensor] | None:
-        return (self.coefficients, self.value) if self.method == 'powers' else None
-
     def _arguments(self, dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
         matrix = _matrix(self.value.to(dtype), self.pattern.tensors, self.transposed)
         return *matrix, self.coefficients.to(dtype), self.method

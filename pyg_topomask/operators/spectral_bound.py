@@ -9,7 +9,6 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.sparse_matmul import multiply
 
 
@@ -89,10 +88,6 @@ def spectral_bound(
     :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`. The Rayleigh quotient of :math:`\mathbf{v}` is at
     most the largest eigenvalue of a symmetric matrix.
     """
-    here = type(nodes) is GlobalReductions and weight.dtype == torch.float64
-    if here and (compiled := kernel('spectral_bound', weight.device)):
-        bounds: tuple[Tensor, Tensor, Tensor] = compiled(nodes.pattern, weight, component, count, iterations)
-        return bounds
     vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)
     for _ in range(iterations):
         product = nodes.product(weight, vector)

@@ -60,9 +60,6 @@ class TreeExp(MaskOperator):
         order, above = self.walk
         return TreeFactors.of_exponent(order, above, a, self.length)
 
-    def signs(self) -> Sequence[Tensor] | None:
-        return ()
-
 
 def plan_exp(forest: Forest, device: torch.device) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
     r"""Returns the rounds of the contraction of a forest, and for machine code the nodes in another order and their parents."""

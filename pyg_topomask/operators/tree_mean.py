@@ -43,6 +43,3 @@ class TreeMean(MaskOperator):
         repeated = (x.repeat(self.num_trees, 1, 1) for x in (q, k, v, grad / self.num_trees))
         grads = self.inner.attend_backward(learnable, *repeated)
         return [*(x.view(self.num_trees, *q.shape[:2], -1).sum(0) for x in grads[:3]), *grads[3:]]
-
-    def signs(self) -> Sequence[Tensor] | None:
-        return self.inner.signs()

@@ -13,7 +13,6 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.base import Heads, MaskOperator
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
@@ -81,9 +80,6 @@ def masked_linear_attention(
         split = zip(q.split(mask.widths, 1), k.split(mask.widths, 1), v.split(mask.widths, 1), mask.terms, strict=True)
         with torch.autocast(device_type=q.device.type, enabled=False):  # joins what has the data type of v
             return torch.cat([masked_linear_attention(*each, route, rows) for each in split], dim=1)
-    if isinstance(mask, Renumbered):
-        q, k, v = map(mask.inward, (q, k, v))
-        return mask.outward(masked_linear_attention(q, k, v, mask.inner, route, rows))
     return linear_attention_on(mask.segments, q, k, v, mask, route, rows)
 
 

@@ -15,7 +15,6 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.entries import Entries
-from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
@@ -61,9 +60,6 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
     """
     check_shapes(q, k, v, mask)
     check_probability(dropout=dropout)
-    if isinstance(mask, Renumbered):
-        q, k, v = map(mask.inward, (q, k, v))
-        return mask.outward(masked_softmax_attention(q, k, v, mask.inner, dropout))
     return softmax_attention_on(mask.segments, q, k, v, mask, dropout)
 
 

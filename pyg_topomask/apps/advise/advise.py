@@ -112,7 +112,8 @@ def advise(
     if not masked or not without:
         kind = 'without' if masked else 'with'
         raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(trials.failures.values())}')
-    verdict = decide(masked, without, trials.metric, trials.maximize, labels)
+    late = {model.name: trials.late_gain(model) for model in models if model.name in without}
+    verdict = decide(masked, without, trials.metric, trials.maximize, labels, late)
     winner = verdict.masked if verdict.word == 'gain' else verdict.without
     report = {
         'title': title,

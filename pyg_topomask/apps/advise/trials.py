@@ -7,6 +7,7 @@ import gc
 import json
 import math
 import signal
+import statistics
 import sys
 import threading
 import time
@@ -176,18 +177,29 @@ class Trials:
         results = [self.results[model.name][self.first] for model in missing if model.name not in self.failures]
         return sum(float(result['seconds_per_epoch'] * result['epochs']) for result in results)
 
+    def late_gain(self, model: Candidate) -> float:
+        r"""Returns how much the best validation of a model rose in the last third of its epochs, the mean over its seeds. For
+        metrics that are better if small, it is how much it fell.
+        """
+        third = self.epochs // 3
+        rises = [
+            self._reached(model, seed, self.epochs) - self._reached(model, seed, self.epochs - third)
+            for seed in self.results[model.name]
+        ]
+        return statistics.mean(rises)
+
     def _best(self, masked: bool, epochs: int) -> list[Candidate]:
         r"""Returns the best models by validation within so many epochs."""
-        sign = 1 if self.maximize else -1
-
-        def reached(model: Candidate) -> float:
-            with open(self._run(model, self.first) / 'metrics.csv', newline='', encoding='utf-8') as file:
-                rows = list(csv.DictReader(file))[:epochs]
-            values = [sign * float(row[f'val_{self.metric}']) for row in rows if row[f'val_{self.metric}']]
-            return max((value for value in values if not math.isnan(value)), default=-math.inf)
-
         models = [model for model in self.models if model.masked == masked and model.name in self.results]
-        return sorted(models, key=reached, reverse=True)[: KEPT[masked]]
+        return sorted(models, key=lambda model: self._reached(model, self.first, epochs), reverse=True)[: KEPT[masked]]
+
+    def _reached(self, model: Candidate, seed: int, epochs: int) -> float:
+        r"""Returns the best validation within so many epochs, with another sign if small is better."""
+        sign = 1 if self.maximize else -1
+        with open(self._run(model, seed) / 'metrics.csv', newline='', encoding='utf-8') as file:
+            rows = list(csv.DictReader(file))[:epochs]
+        values = [sign * float(row[f'val_{self.metric}']) for row in rows if row[f'val_{self.metric}']]
+        return max((value for value in values if not math.isnan(value)), default=-math.inf)
 
     def _run(self, model: Candidate, seed: int) -> Path:
         return self.runs / model.folder / str(seed)

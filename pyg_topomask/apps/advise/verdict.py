@@ -57,12 +57,18 @@ def tested(run: Mapping[str, Any], metric: str) -> float:
 
 
 def decide(
-    masked: Mapping[str, Seeds], without: Mapping[str, Seeds], metric: str, maximize: bool, labels: Sequence[int] = ()
+    masked: Mapping[str, Seeds],
+    without: Mapping[str, Seeds],
+    metric: str,
+    maximize: bool,
+    labels: Sequence[int] = (),
+    late: Mapping[str, float] | None = None,
 ) -> Verdict:
     r"""Compares the best model with a mask with the best one without, both chosen by validation, on their common seeds. A
     difference counts from two standard errors on. If the metric is the accuracy, the numbers of labels of each class of the
     test split may be given. Then one of the models has to be better than the most frequent class, and the error includes
-    that of so few labels, as if the models erred independently.
+    that of so few labels, as if the models erred independently. A gain that is not larger than what the model without a mask
+    has gained :obj:`late`, in the last part of its training, may vanish in a longer one.
     """
     one, other = best_model(masked, metric, maximize), best_model(without, metric, maximize)
     differences = gains(masked[one], without[other], metric, maximize)
@@ -70,6 +76,12 @@ def decide(
     means = [statistics.mean(tested(run, metric) for run in runs.values()) for runs in (masked[one], without[other])]
     chance = math.sqrt(sum(mean * (1 - mean) for mean in means) / sum(labels)) if labels else 0.0
     word, sentence = _say(differences, gain, error, chance, sum(labels), one, other, metric, maximize)
+    if word == 'gain' and late is not None and gain <= late[other]:
+        word = 'undecided'
+        sentence = (
+            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over the best without a mask ({other}), which gained '
+            f'{late[other]:.3f} in the last third of its epochs. Train longer.'
+        )
     if labels and max(means) <= (majority := max(labels) / sum(labels)):
         word = 'none'
         sentence = (

@@ -97,7 +97,7 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     Example:
         >>> register_mask('Adjacency', masks.AdjacencyMask)  # is there already, which is no error
         >>> sorted(attention_options('Adjacency'))
-        ['feature_map', 'flow', 'normalization', 'route', 'self_loop', 'sums']
+        ['bias', 'feature_map', 'flow', 'normalization', 'route', 'self_loop', 'sums']
     """
     taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS, *COMPOSITIONS, *GROUPS}
     if name in taken and MASKS.get(name) is not mask:
@@ -113,7 +113,7 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
         raise ArgumentError('mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults')
-    clash = [each.name for each in parameters if each.name in ('channels', 'dropout', 'feature_map', 'route', 'sums')]
+    clash = [each.name for each in parameters if each.name in ('bias', 'channels', 'dropout', 'feature_map', 'route', 'sums')]
     if clash:
         raise ArgumentError(
             'mask', f'{mask.__name__}, whose argument {clash[0]!r} is one of the attention', 'classes with other arguments'

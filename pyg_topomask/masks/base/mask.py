@@ -18,7 +18,6 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.heads_of_layer import HeadsOfLayer
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
 from pyg_topomask.operators.base import Arithmetic, Heads, MaskOperator, check_scale
-from pyg_topomask.operators.renumbered import Renumbered
 from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
@@ -123,12 +122,7 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
         graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
         with torch.autocast(device_type=graph.edge_index.device.type, enabled=False):
             try:
-                near = graph.near(self, generator)
-                if near is None:
-                    return bound(self, graph, graph.state(self, generator))
-                assert near.order is not None
-                assert near.place is not None
-                return Renumbered(bound(self, near, graph.state(self, near=near)), near.order, near.place)
+                return bound(self, graph, graph.state(self, generator))
             except RuntimeError as error:
                 if not is_exporting():
                     raise

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
-from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
+from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
 from pyg_topomask.ops.routes.plain import outputs_of_sums
 
 # Numbers in the block of mask inputs that is held at a time.
@@ -40,10 +40,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     mask, values = inputs.mask(), with_ones(v)
     if mask.has_machine_code() and uses_numba(q.device):
         total, denominator = mask.attend(q, k, v), (q * mask.apply(k)).sum(-1)
-        signs = mask.signs()
-        positive = signs is not None and known_positive(q, k, *signs)
-        magnitude = denominator if positive else (q.abs() * mask.magnitude(k.abs())).sum(-1)
-        inverse = inverse_weight(denominator, magnitude)
+        inverse = inverse_weight(denominator, (q.abs() * mask.magnitude(k.abs())).sum(-1))
         return total.mul_(inverse.unsqueeze(-1)), inverse
     total = torch.zeros_like(values)
     for features in _slices(k, values, constants):

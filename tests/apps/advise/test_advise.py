@@ -9,6 +9,7 @@ import shlex
 import shutil
 import signal
 import time
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
@@ -191,7 +192,7 @@ def test_losers_stop_early_and_the_best_train_as_without_a_stop() -> None:
     assert winner['test'] == [whole['test_accuracy']]
 
 
-def _pretend(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def _pretend(monkeypatch: pytest.MonkeyPatch, accuracy: Callable[[Path, int], float] = lambda run, epoch: 0.5) -> list[str]:
     """Pretended trainings, which take 10 seconds and 20 for each epoch, on a clock that nothing else moves. Returns their
     folders.
     """
@@ -202,8 +203,9 @@ def _pretend(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         table = run / 'metrics.csv'
         before = len(table.read_text().splitlines()) - 1 if resume and table.exists() else 0
         run.mkdir(parents=True, exist_ok=True)
-        table.write_text('epoch,val_accuracy\n' + ''.join(f'{epoch},0.5\n' for epoch in range(epochs)))
-        result = {'val_accuracy': 0.5, 'test_accuracy': 0.5, 'epochs': epochs, 'seconds_per_epoch': 20.0}
+        values = [accuracy(run, epoch) for epoch in range(epochs)]
+        table.write_text('epoch,val_accuracy\n' + ''.join(f'{epoch},{value}\n' for epoch, value in enumerate(values)))
+        result = {'val_accuracy': max(values), 'test_accuracy': max(values), 'epochs': epochs, 'seconds_per_epoch': 20.0}
         (run / 'result.json').write_text(json.dumps({**result, 'parameters': 1, 'memory': None}))
         clock[0] += 10 + 20 * (epochs - before)
         done.append(str(run))
@@ -242,6 +244,19 @@ def test_no_seed_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     assert any(note.endswith('With 2 seeds, 30 % of equal models differ by two standard errors.') for note in report['notes'])
     again = advise('lookup-trees', SMALL, seeds=3, minutes=12, out='short', resume=True)
     assert again['seeds'] == [0, 1, 2]
+
+
+def test_a_gain_while_the_others_still_learn_is_undecided(monkeypatch: pytest.MonkeyPatch) -> None:
+    def accuracy(run: Path, epoch: int) -> float:
+        masked = not run.parent.name.endswith(('-None', '-layers', '-Linear', '-Transformer'))
+        return 0.97 + 0.001 * int(run.name) if masked else 0.15 * epoch
+
+    _pretend(monkeypatch, accuracy)
+    verdict = advise('lookup-trees', [*SMALL, 'optim.max_epoch', '6'], seeds=3, minutes=60)['verdict']
+    # Without a mask, 0.15 * 5 = 0.75 in the end, and 0.15 * 3 after four of six epochs.
+    assert verdict['word'] == 'undecided'
+    assert 'has +0.221 ± 0.001 accuracy' in verdict['sentence']
+    assert verdict['sentence'].endswith('which gained 0.300 in the last third of its epochs. Train longer.')
 
 
 def test_a_mask_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -89,3 +89,15 @@ def test_only_common_seeds_are_compared_and_validation_stands_in_for_a_test_spli
     one = {0: {'val_accuracy': 0.5}, 1: {'val_accuracy': 0.7}, 2: {'val_accuracy': 0.9}}
     other = {1: {'val_accuracy': 0.6}, 2: {'val_accuracy': 0.8}}
     assert math.isclose(decide({'a': one}, {'b': other}, 'accuracy', True).gain, 0.1)
+
+
+@pytest.mark.parametrize(('late', 'word'), [(0.03, 'undecided'), (0.01, 'gain')])
+def test_a_gain_has_to_be_larger_than_that_of_the_last_epochs(late: float, word: str) -> None:
+    masked, without = {'GIN+Hop': runs(0.64, 0.64, 0.643)}, {'GIN+None': runs(0.62, 0.62, 0.62)}
+    verdict = decide(masked, without, 'accuracy', True, late={'GIN+None': late})
+    assert verdict.word == word
+    if word == 'undecided':
+        assert verdict.sentence == (
+            'Undecided: GIN+Hop has +0.021 ± 0.001 accuracy over the best without a mask (GIN+None), which gained 0.030 in the '
+            'last third of its epochs. Train longer.'
+        )

@@ -1,6 +1,7 @@
-"""Masks on a large graph whose nodes are numbered anew inside: results are those in the given numbers."""
+"""Attention on a large graph whose nodes are numbered anew inside: results are those in the given numbers."""
 
 import copy
+import pickle
 from collections.abc import Callable
 
 import pytest
@@ -13,10 +14,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs import graph as graphs
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, MultiHeadMask, PowerSeriesMask
-from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
-from pyg_topomask.operators.renumbered import Renumbered
-from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.testing import assert_mask_operator
+from pyg_topomask.nn import AsymmetricGRFAttention, MaskedLinearAttention, MaskedSoftmaxAttention
 
 SIZE = 12
 
@@ -54,17 +52,12 @@ def _any_order(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @every_mask
-def test_operators_are_those_in_the_given_numbers(make: Callable[[], Mask]) -> None:
-    data, mask = directed(), make()
-    operator, expected = mask(data), mask(as_numbered(data))
-    assert isinstance(operator, Renumbered)
-    assert not isinstance(expected, Renumbered)
-    torch.testing.assert_close(operator.to_dense(), expected.to_dense())
-    torch.testing.assert_close(operator.T.to_dense(), expected.T.to_dense())
-    torch.testing.assert_close(
-        (operator * torch.tensor([2.0, 3.0])).to_dense(), expected.to_dense() * torch.tensor([[[2.0]], [[3.0]]])
-    )
-    assert_mask_operator(mask, data)
+def test_operators_there_are_permuted(make: Callable[[], Mask]) -> None:
+    graph, mask = Graph.from_data(directed()), make()
+    near = graph.near(mask)
+    assert near is not None
+    assert near.order is not None
+    torch.testing.assert_close(mask(near).to_dense(), mask(graph).to_dense()[:, near.order][:, :, near.order])
 
 
 @every_mask
@@ -79,7 +72,7 @@ def test_outputs_and_gradients_are_those_in_the_given_numbers(make: Callable[[],
         data, features = directed(), x.clone().requires_grad_()
         data.edge_weight.requires_grad_(learned)
         graph = to_graph(data)
-        assert isinstance(layer.mask(graph), Renumbered) == (to_graph is not as_numbered)
+        assert (graph.near(layer.mask) is None) == (to_graph is as_numbered)
         out = layer(features, graph=graph)
         inputs = [features, *layer.parameters(), *([data.edge_weight] if learned else [])]
         first = torch.autograd.grad((out * upstream).sum(), inputs, allow_unused=True, create_graph=True)
@@ -99,33 +92,34 @@ def test_a_layer_gives_a_shuffled_graph_what_it_gives_the_graph() -> None:
 
 
 def test_softmax_and_entries_are_those_in_the_given_numbers() -> None:
-    layer, x = MaskedSoftmaxAttention(8, 2, HopMask(2)), torch.randn(SIZE, 8)
-    graph, given = Graph.from_data(directed()), as_numbered(directed())
-    torch.testing.assert_close(layer(x, graph=graph), layer(x, graph=given))
-    (entries, expected) = (layer.mask(each).entries() for each in (graph, given))
-    assert torch.equal(entries.pattern.row, expected.pattern.row)
-    assert torch.equal(entries.pattern.col, expected.pattern.col)
-    torch.testing.assert_close(entries.value, expected.value)
+    x = torch.randn(SIZE, 8)
+    for layer in (MaskedSoftmaxAttention(8, 2, HopMask(2)), AsymmetricGRFAttention(8, 2)):
+        found, expected = (layer(x, graph=graph) for graph in (Graph.from_data(directed()), as_numbered(directed())))
+        torch.testing.assert_close(found, expected)
 
 
-def test_products_are_vectorized_and_compiled() -> None:
-    q, k, v = torch.rand(3, 2, SIZE, 2, 4)
-    graph, mask = Graph.from_data(directed()), HopMask(2)
-    mask(graph)
+@pytest.mark.parametrize('make', [lambda: HopMask(2), lambda: GRFMask(2, num_walks=8)], ids=['graph', 'state'])
+def test_layers_are_vectorized_and_compiled(make: Callable[[], Mask]) -> None:
+    x, graph = torch.rand(2, SIZE, 8), Graph.from_data(directed())
+    layer = MaskedLinearAttention(8, 2, make())
+    expected = torch.stack([layer(each, graph=graph) for each in x])
+    torch.testing.assert_close(torch.func.vmap(lambda each: layer(each, graph=graph))(x), expected)
+    compiled = torch.compile(layer, backend='eager', fullgraph=True)
+    torch.testing.assert_close(compiled(x[0], graph=graph), expected[0])
 
-    def attend(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return masked_linear_attention(q, k, v, mask(graph))
 
-    expected = torch.stack([attend(*each) for each in zip(q, k, v, strict=True)])
-    torch.testing.assert_close(torch.func.vmap(attend)(q, k, v), expected)
-    torch.testing.assert_close(torch.compile(attend, backend='eager', fullgraph=True)(q[0], k[0], v[0]), expected[0])
+def test_a_prepared_graph_is_copied_and_stored() -> None:
+    graph, layer, x = Graph.from_data(directed()), MaskedLinearAttention(8, 2, GRFMask(2, num_walks=8)), torch.rand(SIZE, 8)
+    expected = layer(x, graph=graph)
+    for other in (copy.deepcopy(graph), pickle.loads(pickle.dumps(graph))):
+        torch.testing.assert_close(layer(x, graph=other), expected)
 
 
 def test_a_prepared_graph_has_the_state() -> None:
     graph = Graph.from_data(directed())
     for mask in (HopMask(), GRFMask(), HopMask() + GRFMask(seed=1)):
         assert not graph.has_state(mask)
-        mask(graph)
+        MaskedLinearAttention(8, mask=mask)(torch.rand(SIZE, 8), graph=graph)
         assert graph.has_state(mask)
 
 
