@@ -4,7 +4,7 @@
 # Expected: "the highest eigenvalue of the graph Laplacian given by get_laplacian", to be passed to ChebConv, which takes edge_weight and
 # lambda_max. Weights are in data.edge_weight: AddLaplacianEigenvectorPE, GCNNorm, SIGN and GDC of the same package read them there.
 # Seen: a graph with weights of 5 in edge_weight has the eigenvalue of the graph without weights, 3 instead of 15. ChebConv then has
-# a scaled Laplacian with an eigenvalue of 9, where Chebyshev polynomials need the interval from -1 to 1: T_4 is 25633 there.
+# a scaled Laplacian with an eigenvalue of 9, where Chebyshev polynomials need the interval from -1 to 1: T_4 is 51841 there.
 # The bond types of a molecule in edge_attr, on the other hand, are taken for weights. There is no warning.
 set -euo pipefail
 folder=$(mktemp -d)
