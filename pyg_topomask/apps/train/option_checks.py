@@ -2,8 +2,6 @@ r"""Checks of a configuration before data is loaded, and warnings about options 
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import torch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -95,9 +93,6 @@ def check_options() -> None:
         lookup('custom_metrics', name, register.metric_dict)
     if not cfg.custom_metrics:
         lookup('dataset.task_type, without custom_metrics', cfg.dataset.task_type, {'classification': (), **METRICS})
-    encoders = [option(f'{path}_name') for path in ('dataset.node_encoder', 'dataset.edge_encoder') if option(path)]
-    if {'Atom', 'Bond'} & set('+'.join(map(str, encoders)).split('+')) and find_spec('ogb') is None:
-        raise ImportError(f'{" and ".join(encoders)}: the encoders Atom and Bond of GraphGym need ogb, pip install ogb')
     create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
 
 

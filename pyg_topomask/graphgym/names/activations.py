@@ -2,8 +2,8 @@ r"""The activations :obj:`gnn.act` of GraphGPS."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from torch.nn import GELU, LeakyReLU, Module, SiLU
 from torch_geometric.graphgym import register
@@ -14,6 +14,8 @@ from pyg_topomask.graphgym.names.lookup import registered
 ACTIVATIONS: dict[str, Callable[[], Module]] = {'gelu': GELU, 'swish': SiLU, 'lrelu_03': lambda: LeakyReLU(0.3)}
 
 
-def registered_activations() -> AbstractContextManager[None]:
-    r"""Returns a block in which GraphGym's own layers find :obj:`ACTIVATIONS`."""
-    return registered(register.act_dict, ACTIVATIONS)
+@contextmanager
+def registered_activations() -> Iterator[None]:
+    r"""A block in which GraphGym's own layers find :obj:`ACTIVATIONS`."""
+    with registered(register.act_dict, ACTIVATIONS):
+        yield

@@ -47,7 +47,8 @@ def remedy_of(name: object) -> str:
         >>> remedy_of('no such name')
         ''
     """
-    known = [each for each in (str(name), *str(name).split('+')) if each in ELSEWHERE]
+    words = str(name).split('+')
+    known = [each for each in (*words, *(f'posenc_{word}' for word in words)) if each in ELSEWHERE]
     if not known:
         return ''
     instead = f'instead: {ELSEWHERE[known[0]]}; unchanged: ' if ELSEWHERE[known[0]] else ''

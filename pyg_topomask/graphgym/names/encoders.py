@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -189,7 +190,7 @@ class SVDNodeEncoder(AppendingEncoder):
 
 
 #: Encoders that append to the node features, which have the last place in composed names such as :obj:`Atom+LapPE+SVDSE`.
-APPENDING: dict[str, type[AppendingEncoder]] = {
+APPENDING: dict[str, Callable[..., AppendingEncoder]] = {
     'LapPE': LapPENodeEncoder,
     'RWSE': RWSENodeEncoder,
     'SVDSE': SVDNodeEncoder,
@@ -231,18 +232,24 @@ register.node_encoder_dict.setdefault('SmilesNode', SmilesNodeEncoder)
 register.edge_encoder_dict.setdefault('SmilesEdge', SmilesEdgeEncoder)
 
 
+def _lookup(option: str, name: str, *tables: dict[str, Any]) -> Callable[[int], Module]:
+    if name in ('Atom', 'Bond') and find_spec('ogb') is None:
+        raise ImportError(f'{option}: GraphGym needs the package ogb for {name!r}: pip install ogb')
+    return lookup(option, name, *tables)
+
+
 def node_encoder(name: str) -> Callable[[int], Module]:
     r"""Returns what builds the node encoder that a word of :obj:`dataset.node_encoder_name` names, with its channels."""
     first, _, last = str(name).rpartition('+')
     if first and last in APPENDING and name not in register.node_encoder_dict:
         node_encoder(first)
         return partial(ComposedEncoder, first, last)
-    return lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)
+    return _lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)
 
 
 def edge_encoder(name: str) -> Callable[[int], Module]:
     r"""Returns what builds the edge encoder that a word of :obj:`dataset.edge_encoder_name` names, with its channels."""
-    return lookup('dataset.edge_encoder_name', name, register.edge_encoder_dict, EDGE_ENCODERS)
+    return _lookup('dataset.edge_encoder_name', name, register.edge_encoder_dict, EDGE_ENCODERS)
 
 
 class FeatureEncoder(Module):
