@@ -111,9 +111,12 @@ def _try(path: str) -> tuple[str, str]:
         if cfg.dataset.format == 'OGB' and not cfg.dataset.name.startswith('ogb') and cfg.dataset.name not in names:
             return f'dataset.name {cfg.dataset.name}', ''
         cfg.share.dim_in, cfg.share.dim_edge = 14, 2
-        cfg.share.dim_out = 2 if cfg.metric_best == 'auc' else 10  # a metric of two classes
+        cfg.share.dim_out = 2 if cfg.metric_best == 'auc' or cfg.dataset.task == 'link_pred' else 10  # of two classes
         check_metric_best()
         RunModule()
+        for name in {'LapPE', 'RWSE'} & set(cfg.dataset.node_encoder_name.split('+')):
+            if cfg.dataset.node_encoder and not cfg[f'posenc_{name}'].enable:  # an error of the first batch
+                return f'posenc_{name}.enable False', f'posenc_{name}.enable True'
     except (AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError) as error:
         given = str(getattr(error, 'given', '')).strip("'")
         what = f'{getattr(error, "argument", type(error).__name__)} {given if len(given.split()) == 1 else ""}'.strip()

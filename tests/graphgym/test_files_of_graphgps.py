@@ -70,8 +70,11 @@ def test_groups_that_change_nothing_are_left_out(load: Callable[..., None]) -> N
         ({'dataset': {'node_encoder': True, 'node_encoder_name': 'ASTNode'}}, '^dataset.node_encoder_name: .*; in a checkout'),
         ({'dataset': {'edge_encoder': True, 'edge_encoder_name': 'PPAEdge'}}, '^dataset.edge_encoder_name: .*; in a checkout'),
         ({'dataset': {'task_type': 'subtoken_prediction'}}, '^dataset.task_type, without custom_metrics: .*; in a checkout'),
-        ({'dataset': {'format': 'determine_in_script'}}, '^dataset.format: .*; other data sets need a loader of your own'),
-        ({'dataset': {'format': 'OGB', 'name': 'PCQM4Mv2-full'}}, "^dataset.name: got 'PCQM4Mv2-full'; .*peptides-structural"),
+        ({'dataset': {'format': 'determine_in_script'}}, '^dataset.format: .*; instead: the value that a script'),
+        (
+            {'dataset': {'format': 'OGB', 'name': 'PCQM4Mv2-full'}},
+            '^dataset.name: .*, peptides-structural.*; in a checkout',
+        ),
         ({'posenc_RWSE': {'enable': True}}, '^posenc_RWSE.kernel.times: got'),
     ],
 )

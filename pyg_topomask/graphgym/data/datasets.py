@@ -19,6 +19,7 @@ from pyg_topomask.graphgym.data.prepared_masks import log_bytes, prepares_masks
 from pyg_topomask.graphgym.data.pyg_datasets import OGB_NAMES, PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
+from pyg_topomask.graphgym.names.elsewhere import remedy_of
 from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.utils.suggestions import did_you_mean
@@ -43,11 +44,12 @@ def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
 
 def check_dataset(format: str, name: str) -> None:
     r"""Raises an error unless this package or GraphGym can load a data set, as far as the names say."""
-    others = 'other data sets need a loader of your own, see register_loader of torch_geometric.graphgym, or GraphGPS'
+    others = 'other data sets need a loader of your own, see register_loader of torch_geometric.graphgym'
     if format not in FORMATS:
-        raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS), others)
+        raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS), remedy_of(format) or others)
     if format == 'OGB' and name not in OGB_NAMES and not name.startswith(('ogbg', 'ogbl', 'ogbn')):
-        raise ArgumentError('dataset.name', repr(name), f'{", ".join(OGB_NAMES)}, and names of OGB such as ogbg-molhiv', others)
+        accepted = f'{", ".join(OGB_NAMES)}, and names of OGB such as ogbg-molhiv'
+        raise ArgumentError('dataset.name', repr(name), accepted, remedy_of(name.partition('-')[0]) or others)
 
 
 def _load_any(format: str, name: str, dataset_dir: str) -> Any:

@@ -30,7 +30,11 @@ ELSEWHERE = {
     'posenc_ERN': _LAP,
     'pretrained.dir': 'training from the start, without the group pretrained',
     'prep.add_self_loops': 'topomask.transforms "[AddSelfLoops]"',
-    # Encoders, heads and tasks.
+    # Data sets, encoders, heads and tasks.
+    'PyG-ModelNet10OnDisk': 'the file kmip/modelnet10 of this package',
+    'PyG-S3DISOnDisk': 'the file kmip/s3dis of this package',
+    'determine_in_script': 'the value that a script of that repository fills in',
+    **dict.fromkeys(('PCQM4Mv2', 'PCQM4Mv2Contact'), ''),
     'ZINCNode': 'TypeDictNode',
     'ZINCEdge': 'TypeDictEdge',
     **dict.fromkeys(('ASTNode', 'ASTEdge', 'PPANode', 'PPAEdge'), ''),
