@@ -139,6 +139,7 @@ BENCHMARKS = {
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
     'sharding': Benchmark('sharding', 'one graph in several processes', ('sharding', 'sharding_bytes', 'sharding_limited')),
     'graphgps': Benchmark('graphgps', 'every attention in a GraphGPS checkout', ('graphgps',)),
+    'yamls': Benchmark('yamls', 'public YAML files of GraphGPS in the standalone runner', ('yamls',)),
     'gpu': Benchmark('gpu', 'every attention on a GPU, and its tests there', ('gpu', 'gpu_crossover'), needs_gpu=True),
 }
 

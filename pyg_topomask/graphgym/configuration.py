@@ -19,6 +19,7 @@ from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
+from pyg_topomask.graphgym.names.elsewhere import ELSEWHERE, remedy_of
 from pyg_topomask.graphgym.names.encoders import SVD_OPTIONS
 from pyg_topomask.graphgym.names.lookup import decoded, read_yaml
 from pyg_topomask.graphgym.names.masks import read_tree
@@ -36,7 +37,7 @@ extended_optim:
   optim: {batch_accumulation: 1, reduce_factor: 0.1, schedule_patience: 10, min_lr: 0.0, num_warmup_epochs: 50,
     clip_grad_norm: false, clip_grad_norm_value: 1.0}
 dataset_cfg:
-  dataset: {node_encoder_num_types: 0, edge_encoder_num_types: 0}
+  dataset: {node_encoder_num_types: 0, edge_encoder_num_types: 0, slic_compactness: 10}
 split:
   dataset: {split_mode: standard, split_index: 0, split_dir: ./splits}
   run_multiple_splits: []
@@ -44,11 +45,16 @@ overwrite_defaults:
   train: {mode: standard}
 extended_cfg:
   name_tag: ''
-  train: {ckpt_best: false}
+  train: {ckpt_best: false, shuffle: true}
 custom_gnn:
   gnn: {residual: false}
 cfg_wandb:
   wandb: {use: false, entity: '', project: '', name: ''}
+posenc:
+  posenc_LapPE: {enable: false, model: none, dim_pe: 16, layers: 3, n_heads: 4, post_layers: 0, raw_norm_type: none,
+    pass_as_var: false, eigen: {laplacian_norm: sym, eigvec_norm: L2, max_freqs: 10}}
+  posenc_RWSE: {enable: false, model: none, dim_pe: 16, layers: 3, n_heads: 4, post_layers: 0, raw_norm_type: none,
+    pass_as_var: false, kernel: {times: [], times_func: ''}}
 """)
 
 #: Options of where to run. A run that replaces or resumes another one may change them.
@@ -134,8 +140,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         options (list, optional): Alternating keys and values, as in :obj:`["gt.layers", "2"]`. (default: :obj:`()`)
 
     Raises:
-        ValueError: If the file is missing, is not a YAML of options, or is only for GraphGPS, or if an option is unknown or has
-            the wrong type.
+        ValueError: If the file is missing, is not a YAML of options, or if an option is unknown, has the wrong type, or is
+            one of GraphGPS that this package lacks.
     """
     path = find_config(cfg_file)
     check_overrides(options)
@@ -143,11 +149,12 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     set_cfg(cfg)
     with _errors_of_options(str(cfg_file)):
         given = _read(path, str(cfg_file))
-        if 'model.type' not in options:
-            _check_is_standalone(str(cfg_file), given)
+        _drop_groups_of_forks(given)
         cfg.merge_from_other_cfg(_adapted(given, cfg))
         for key, value in zip(options[::2], options[1::2], strict=True):
             _override(key, value)
+        if cfg.model.type == 'GPSModel' and 'GPSModel' not in register.network_dict:
+            cfg.model.type = 'TopoGPSModel'  # the same network
         assert_cfg(cfg)
 
 
@@ -185,15 +192,19 @@ def _read(path: Path, cfg_file: str) -> CfgNode:
     return given
 
 
-def _check_is_standalone(cfg_file: str, given: CfgNode) -> None:
-    model = given.get('model')
-    if isinstance(model, CfgNode) and model.get('type') == 'GPSModel' and 'GPSModel' not in register.network_dict:
-        raise ArgumentError(
-            'cfg',
-            f'{cfg_file!r}, whose model.type is GPSModel, a model of GraphGPS',
-            'configurations with another model.type, such as TopoGPSModel',
-            f'in a checkout of GraphGPS run pyg-topomask graphgps --cfg {cfg_file}',
-        )
+def _drop_groups_of_forks(given: CfgNode) -> None:
+    r"""Removes groups of options of GraphGPS and its forks that change nothing in a network of this package, and raises an
+    error for those that would.
+    """
+    for name, group in list(given.items()):
+        if name in cfg or not isinstance(group, CfgNode):
+            continue
+        for key, missing in ((name, 'enable'), (f'{name}.dir', 'dir'), (f'{name}.add_self_loops', 'add_self_loops')):
+            if key in ELSEWHERE and group.get(missing):
+                raise ArgumentError(key, 'an option of GraphGPS or of a fork of it', 'files without it', remedy_of(key))
+        # Expander edges, prep, are for networks and attentions that are unknown here. So is graphormer.
+        if name in ELSEWHERE or name in ('graphormer', 'prep', 'pretrained'):
+            del given[name]
 
 
 def _override(key: str, value: str) -> None:
@@ -270,6 +281,8 @@ def _adapted(given: Mapping[str, Any], known: CfgNode, path: tuple[str, ...] = (
     for name, text in given.items():
         key = '.'.join((*path, name))
         value, default = CfgNode._decode_cfg_value(text), known.get(name)
+        if key == 'gt.sparse.head_agg' and value is None:
+            value = 'none'  # the authors write None
         types = option_types(path[1], name) if len(path) == 2 and path[0] == 'topomask' else ()
         if key == 'topomask.mask' and isinstance(value, str):
             value = CfgNode({value: CfgNode()})  # a mask by its name alone

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.utils.smiles import e_map, x_map
 
 import pyg_topomask.graphgym  # noqa: F401
+from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTN_TYPES
@@ -67,6 +69,31 @@ def test_a_step_changes_the_attention(path: Path, word: str) -> None:
     walks = ('GRF', 'AsymmetricGRF', 'GRFSoftmax', 'RWGNK', *(['Masked'] if path == DIGITS else []))
     assert bool({'grf_index', 'rwgnk_index'} & set(batch.to_dict())) == (word in walks)
     assert_step_changes_attention(batch, CLASSES, '.conv.' if word == 'None' else '.attn.')
+
+
+@pytest.mark.parametrize('path', sorted((CONFIGS / 'graphgps').glob('*.yaml')), ids=lambda path: path.stem)
+def test_files_for_graphgps_take_a_step_as_well(path: Path) -> None:
+    load_config(path, ['gt.layers', '1', 'topomask.progress', 'False'])
+    encoder, edge_encoder = cfg.dataset.node_encoder_name, cfg.dataset.edge_encoder_name
+    if cfg.dataset.node_encoder and 'Atom' in encoder and find_spec('ogb') is None:
+        with pytest.raises(ImportError, match=r"dataset.node_encoder_name: .* 'Atom': pip install ogb"):
+            check_options()
+        return
+    check_options()
+    generator = torch.Generator().manual_seed(0)
+    graphs = [make_graph(path.stem, size, generator) for size in (1, 12, 24)]
+    for data in graphs:
+        kinds = {'TypeDictNode+RWSE': torch.zeros(data.num_nodes, 1, dtype=torch.long)}
+        kinds['Atom+RWSE'] = kinds['Atom+LapPE'] = torch.zeros(data.num_nodes, 9, dtype=torch.long)
+        data.x = kinds.get(encoder, data.x)
+        bonds = {'Bond': (3,), 'TypeDictEdge': ()}
+        if edge_encoder in bonds:
+            data.edge_attr = torch.zeros(data.num_edges, *bonds[edge_encoder], dtype=torch.long)
+        elif cfg.dataset.edge_encoder:
+            data.edge_attr = torch.rand(data.num_edges, 2, generator=generator)
+        if cfg.dataset.task_type != 'classification':
+            data.y = torch.randint(2, (1, CLASSES), generator=generator).float()
+    assert_step_changes_attention(loaded(graphs), CLASSES, '.attn.')
 
 
 def test_options_of_a_data_set_reach_the_attention() -> None:

@@ -157,8 +157,6 @@ def _prepare(
     path = find_config(cfg_file)
     if is_recommendation(path):
         raise ArgumentError('cfg', f'{str(cfg_file)!r}, a configuration of recommendation', 'configurations of networks')
-    if (yaml.safe_load(path.read_text(encoding='utf-8')) or {}).get('model', {}).get('type') == 'GPSModel':
-        options = ['model.type', 'TopoGPSModel', *options]
     load_config(cfg_file, options)
     folder = Path(cfg.out_dir if out is None else out) / f'advise-{Path(cfg_file).stem}'
     check_writable(folder)

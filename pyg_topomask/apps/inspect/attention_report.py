@@ -41,6 +41,7 @@ from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, loa
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, layer_option
+from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.kmip_attention import KMIPAttention
@@ -141,7 +142,8 @@ def inspect_attention(
         _check_explicit(attention)
     seed_everything(cfg.seed)  # as in training, because it determines random splits
     data = [batch for batch, _ in zip(DataLoader(create_loaders()[-1].dataset), range(graphs), strict=False)]
-    model = create_model(to_device=False).eval()
+    with registered_modules():
+        model = create_model(to_device=False).eval()
     attentions = _check_explicit(model)
     try:
         model.model.load_state_dict(state['model'])

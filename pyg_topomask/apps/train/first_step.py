@@ -57,7 +57,7 @@ def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.devic
         raise
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:
         if str(error).startswith('Loss function'):
-            accepted = 'cross_entropy, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym'
+            accepted = 'cross_entropy, l1, mse, weighted_cross_entropy, and what losses take that are registered with GraphGym'
             raise ArgumentError('model.loss_fun', repr(cfg.model.loss_fun), accepted) from error
         suspects = [*SUSPECTS, *(name for name, enabled in ENCODERS.items() if option(enabled))]
         values = ', '.join(repr(option(path)) for path in suspects)

@@ -13,7 +13,7 @@ from torch_geometric.graphgym.loss import compute_loss
 
 def own_losses() -> list[Callable[..., Any]]:
     r"""Returns the losses that the user has registered, which may take any labels."""
-    return [loss for name, loss in register.loss_dict.items() if name != 'topomask_weighted_cross_entropy']
+    return [loss for name, loss in register.loss_dict.items() if not name.startswith('topomask_')]
 
 
 def some_missing(true: Tensor) -> bool:

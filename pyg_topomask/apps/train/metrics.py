@@ -19,15 +19,17 @@ from pyg_topomask.apps.runs.host_copy import HostCopy
 from pyg_topomask.apps.runs.run import Row
 from pyg_topomask.apps.train.labelled import labelled_samples, regression_scores, some_missing
 from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.objectives import METRICS_OF_GRAPHGPS
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.files import write_atomically
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
 
-#: The default metrics of GraphGym, by task.
+#: The default metrics of GraphGym, and of GraphGPS for several labels, by task.
 METRICS = {
     'classification_binary': ('accuracy', 'precision', 'recall', 'f1', 'auc'),
     'classification_multi': ('accuracy',),
+    'classification_multilabel': tuple(METRICS_OF_GRAPHGPS['classification_multilabel']),
     'regression': ('mae', 'mse', 'rmse'),
 }
 
@@ -38,14 +40,14 @@ def metric_best() -> str:
 
 
 def _automatic() -> str:
-    return 'mae' if cfg.dataset.task_type == 'regression' else 'accuracy'
+    return {'regression': 'mae', 'classification_multilabel': 'ap'}.get(cfg.dataset.task_type, 'accuracy')
 
 
 def check_metric_best() -> None:
     r"""Raises an error unless :obj:`cfg.metric_best`, or what :obj:`auto` selects, is a metric of the data with the sizes in
     :obj:`cfg.share`.
     """
-    metrics = {'loss', *(cfg.custom_metrics or METRICS[infer_task()])}
+    metrics = {'loss', *(cfg.custom_metrics or (*METRICS[infer_task()], *METRICS_OF_GRAPHGPS.get(infer_task(), ())))}
     known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
     check_choice(known, metric_best=cfg.metric_best)
 
@@ -59,8 +61,11 @@ class EpochMeter:
     r"""Collects the predictions of all processes in one epoch on one split, and computes metrics with GraphGym's logger."""
 
     def __init__(self, split: str) -> None:
+        self.task = infer_task()
+        # GraphGym's logger has no metrics of several labels, which replace its own.
+        several = self.task == 'classification_multilabel' and not cfg.custom_metrics
         try:
-            self.logger = Logger(split, infer_task())
+            self.logger = Logger(split, 'classification_multi' if several else self.task)
         except ImportError as error:
             hint = 'install pyg_topomask with its extra [graphgym]'
             raise ImportError(f'tensorboard_each_run: True needs tensorboardX: {hint}') from error
@@ -98,21 +103,28 @@ class EpochMeter:
         logger['_loss'] = loss * logger['_size_current']
         if cfg.custom_metrics:
             scores = {
-                name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], logger.task_type)
+                name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], self.task)
                 for name in cfg.custom_metrics
             }
         else:
             logger['_true'], logger['_pred'] = labelled_samples(logger['_true'], logger['_pred'])
             true = torch.cat(logger['_true'])
-            if logger.task_type == 'regression' and some_missing(true):
+            if self.task == 'regression' and some_missing(true):
                 scores = regression_scores(true, torch.cat(logger['_pred']))
             else:
-                scores = getattr(Logger, logger.task_type)(logger)
+                scores = getattr(Logger, self.task)(logger) if hasattr(Logger, self.task) else {}
+            scores = {**scores, **self._scores_of_graphgps()}
             logger[logger.task_type] = lambda: scores  # which write_epoch would compute again
         row = {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
         if epoch is not None and rank() == 0:
             logger.write_epoch(epoch)
         return row
+
+    def _scores_of_graphgps(self) -> dict[str, float]:
+        r"""Returns the metrics of GraphGPS for several labels, or :obj:`cfg.metric_best` if it is one that GraphGym lacks."""
+        known, batches = METRICS_OF_GRAPHGPS.get(self.task, {}), (self.logger['_true'], self.logger['_pred'])
+        names = [name for name in known if name in (*METRICS[self.task], cfg.metric_best)]
+        return {name: round(known[name](*batches, self.task), cfg.round) for name in names}
 
     def close(self) -> None:
         r"""Closes the TensorBoard writer, if any."""

@@ -28,6 +28,7 @@ from pyg_topomask.apps.train.metrics import EpochMeter
 from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
 from pyg_topomask.errors import warn
 from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.masks import StochasticRPEMask
 
 
@@ -52,7 +53,8 @@ class RunModule(GraphGymModule):
     def __init__(self) -> None:
         # GraphGym predicts one score for two classes.
         binary = cfg.dataset.task_type == 'classification' and cfg.share.dim_out == 2
-        super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
+        with registered_modules():
+            super().__init__(cfg.share.dim_in, 1 if binary else cfg.share.dim_out, cfg)
         cfg.params = params_count(self.model)
 
     def record_in(self, run: Run, checkpoint: dict[str, Any] | None = None, label: str | None = None) -> None:

@@ -10,12 +10,15 @@ from pyg_topomask.apps.train.metrics import METRICS
 from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
-from pyg_topomask.graphgym.data.datasets import FORMATS
+from pyg_topomask.graphgym.data.datasets import FORMATS, check_dataset
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
+from pyg_topomask.graphgym.data.posenc import posenc_transforms
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
+from pyg_topomask.graphgym.names.activations import ACTIVATIONS
 from pyg_topomask.graphgym.names.configured_attention import gps_attention_kwargs
+from pyg_topomask.graphgym.names.encoders import edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.lookup import lookup
-from pyg_topomask.graphgym.names.networks import split_layer_type
+from pyg_topomask.graphgym.names.networks import find_head, split_layer_type
 from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole
 
 #: The smallest and the largest number that options accept. Larger sizes need absurd memory.
@@ -29,12 +32,9 @@ RANGES = {
     'num_workers': (0, MAX_SIZE),
     'seed': (0, 2**32 - 1),
 }
-#: Names that GraphGym's network looks up.
+#: Further names that GraphGym's network looks up.
 NAMES_OF_GNN = {
-    'dataset.edge_encoder_name': register.edge_encoder_dict,
-    'dataset.node_encoder_name': register.node_encoder_dict,
     'gnn.act': register.act_dict,
-    'gnn.head': register.head_dict,
     'gnn.layer_type': register.layer_dict,
     'gnn.stage_type': register.stage_dict,
 }
@@ -72,13 +72,21 @@ def check_options() -> None:
     check_choice(('batch', 'graph'), **{'topomask.shard': cfg.topomask.shard})
     check_choice(SAMPLERS, **{path: option(path) for path in ('train.sampler', 'val.sampler')})
     lookup('model.type', cfg.model.type, register.network_dict)
+    if len(register.loader_dict) == 1:  # no loader of the user or of GraphGPS
+        check_dataset(cfg.dataset.format, cfg.dataset.name)
+    if cfg.model.type in ('TopoGPSModel', 'gnn'):
+        if cfg.dataset.node_encoder:
+            node_encoder(cfg.dataset.node_encoder_name)
+        if cfg.dataset.edge_encoder:
+            edge_encoder(cfg.dataset.edge_encoder_name)
+        posenc_transforms()
+        find_head()
     if cfg.model.type == 'TopoGPSModel':
         _, attention = split_layer_type(cfg.gt.layer_type)
         gps_attention_kwargs(attention, cfg.gt.dim_hidden, cfg.gt.n_heads, cfg.gt.attn_dropout)
     if cfg.model.type == 'gnn':
         for path, known in NAMES_OF_GNN.items():
-            if option(path.removesuffix('_name')):  # encoders are looked up only if enabled
-                lookup(path, option(path), known)
+            lookup(path, option(path), known, ACTIVATIONS if path == 'gnn.act' else {})
     if cfg.gnn.head == 'graph':
         lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
     for name in cfg.custom_metrics:

@@ -15,6 +15,7 @@ from pyg_topomask.apps.runs.checkpoint import load_best
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.names.networks import registered_modules
 
 
 def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
@@ -50,6 +51,7 @@ def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
     with pl.utilities.seed.isolate_rng():
         seed_everything(cfg.seed)  # as in training, because it determines random splits
         loaders = create_loaders()
-        model: Module = create_model(to_device=False).model
+        with registered_modules():
+            model: Module = create_model(to_device=False).model
     model.load_state_dict(checkpoint['model'])
     return model.eval(), loaders

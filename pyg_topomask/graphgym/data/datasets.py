@@ -14,10 +14,12 @@ from torch_geometric.transforms import Compose
 from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.data.downloads import explained_downloads
+from pyg_topomask.graphgym.data.posenc import posenc_transforms
 from pyg_topomask.graphgym.data.prepared_masks import log_bytes, prepares_masks
-from pyg_topomask.graphgym.data.pyg_datasets import PYG_DATASETS, load_pyg_dataset, set_splits
+from pyg_topomask.graphgym.data.pyg_datasets import OGB_NAMES, PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
+from pyg_topomask.graphgym.names.elsewhere import remedy_of
 from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.utils.suggestions import did_you_mean
@@ -40,6 +42,16 @@ def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
     return dataset
 
 
+def check_dataset(format: str, name: str) -> None:
+    r"""Raises an error unless this package or GraphGym can load a data set, as far as the names say."""
+    others = 'other data sets need a loader of your own, see register_loader of torch_geometric.graphgym'
+    if format not in FORMATS:
+        raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS), remedy_of(format) or others)
+    if format == 'OGB' and name not in OGB_NAMES and not name.startswith(('ogbg', 'ogbl', 'ogbn')):
+        accepted = f'{", ".join(OGB_NAMES)}, and names of OGB such as ogbg-molhiv'
+        raise ArgumentError('dataset.name', repr(name), accepted, remedy_of(name.partition('-')[0]) or others)
+
+
 def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     if format == 'topomask':
         return _load_topomask(name, dataset_dir)
@@ -48,16 +60,14 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
             continue
         if loader is not load_dataset and (dataset := loader(format, name, dataset_dir)) is not None:
             return dataset
+    check_dataset(format, name)
     if (dataset := load_pyg_dataset(format, name, dataset_dir)) is not None:
         return dataset
     if format == 'PyG':
         if name not in PYG_NAMES and not name.startswith('TU_'):
             raise ArgumentError('dataset.name', repr(name), ', '.join((*PYG_NAMES, 'TU_<name>')), did_you_mean(name, PYG_NAMES))
         return load_pyg(name, dataset_dir)
-    if format == 'OGB':
-        return load_ogb(name.replace('_', '-'), dataset_dir)
-    others = 'other data sets need a loader of your own, see register_loader of torch_geometric.graphgym'
-    raise ArgumentError('dataset.format', repr(format), ', '.join(FORMATS), others)
+    return load_ogb(name.replace('_', '-'), dataset_dir)
 
 
 def _mark_features(dataset: Any) -> None:
@@ -86,7 +96,8 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         with explained_downloads(format, name, dataset_dir):
             dataset = _load_any(format, name, dataset_dir)
         _mark_features(dataset)
-        transforms += (prepares := prepares_masks(dataset))
+        # After the transforms of the user, of which some make the edges.
+        transforms += [*posenc_transforms(), *(prepares := prepares_masks(dataset))]
         if transforms:
             apply_in_memory(dataset, Compose(transforms))
     for transform in prepares:

@@ -79,7 +79,7 @@ def _reproducible(loader: Any) -> Any:
             given = f'{cfg.train.sampler!r} for {num_processes()} processes'
             raise ArgumentError('train.sampler', given, 'full_batch for a data set of many graphs, or one process')
         return loader
-    shuffled = isinstance(loader.sampler, RandomSampler)
+    shuffled = isinstance(loader.sampler, RandomSampler) and cfg.train.shuffle
     order = EpochSampler(len(loader.dataset), cfg.seed) if shuffled else SequentialSampler(loader.dataset)
     return DataLoader(
         loader.dataset,

@@ -10,6 +10,8 @@ from torch import Tensor
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.datasets import (
     S3DIS,
+    ZINC,
+    Actor,
     Amazon,
     GNNBenchmarkDataset,
     LRGBDataset,
@@ -18,6 +20,8 @@ from torch_geometric.datasets import (
     Planetoid,
     ShapeNet,
     TUDataset,
+    WebKB,
+    WikipediaNetwork,
 )
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import set_dataset_attr
@@ -26,6 +30,7 @@ from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import check_choice
 
 SPLIT_KEYS = tuple(f'{split}_graph_index' for split in SPLITS)
 
@@ -104,6 +109,25 @@ def _modelnet(root: str, name: str) -> InMemoryDataset:
     return join(splits, val=908)
 
 
+def _lrgb(root: str, name: str) -> InMemoryDataset:
+    return _in_three(lambda split: LRGBDataset(root, name, split))
+
+
+def _superpixels(root: str, name: str, original: str) -> InMemoryDataset:
+    given = f'{name!r} with dataset.slic_compactness {cfg.dataset.slic_compactness}'
+    if (name, cfg.dataset.slic_compactness) != ('edge_wt_region_boundary', 30):
+        raise ArgumentError('dataset.name', given, "'edge_wt_region_boundary' with 30, which PyG has as its LRGBDataset")
+    return _lrgb(f'{Path(root).parent}/LRGBDataset', original)
+
+
+def _zinc(root: str, name: str) -> InMemoryDataset:
+    check_choice(('subset', 'full'), **{'dataset.name': name})
+    return _in_three(lambda split: ZINC(root, name == 'subset', split))
+
+
+#: GraphGPS's names of data sets of :obj:`LRGBDataset`, with :obj:`dataset.format: OGB`.
+OGB_NAMES = {'peptides-functional': 'Peptides-func', 'peptides-structural': 'Peptides-struct'}
+
 #: Datasets by :obj:`dataset.format`, called with the folder and :obj:`dataset.name`.
 PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
     'PyG-Planetoid': lambda root, name: Planetoid(_folder(root, name), name),
@@ -111,7 +135,13 @@ PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {
     'PyG-MalNetTiny': lambda root, name: _in_three(
         lambda split: MalNetTiny(root, split=split, pre_transform=LocalDegreeProfile())
     ),
-    'PyG-LRGBDataset': lambda root, name: _in_three(lambda split: LRGBDataset(root, name, split)),
+    'PyG-LRGBDataset': _lrgb,
+    'PyG-VOCSuperpixels': lambda root, name: _superpixels(root, name, 'PascalVOC-SP'),
+    'PyG-COCOSuperpixels': lambda root, name: _superpixels(root, name, 'COCO-SP'),
+    'PyG-ZINC': _zinc,
+    'PyG-Actor': lambda root, name: Actor(root),
+    'PyG-WebKB': lambda root, name: WebKB(root, name),
+    'PyG-WikipediaNetwork': lambda root, name: WikipediaNetwork(root, name),
     'PyG-Amazon': _amazon,
     'PyG-TUDataset': _tu,
     'PyG-ShapeNet': lambda root, name: _in_three(lambda split: ShapeNet(root, split=split, pre_transform=append_positions)),
@@ -125,5 +155,7 @@ SPLIT_BY_SHARES = ('PyG-Amazon', 'PyG-TUDataset')
 
 def load_pyg_dataset(format: str, name: str, dataset_dir: str) -> InMemoryDataset | None:
     r"""Loads a dataset of :obj:`PYG_DATASETS`, or returns :obj:`None` for other formats, as GraphGym's loaders do."""
+    if format == 'OGB' and name in OGB_NAMES:
+        return _lrgb(f'{dataset_dir}/LRGBDataset', OGB_NAMES[name])
     load = PYG_DATASETS.get(format)
     return None if load is None else load(f'{dataset_dir}/{format.removeprefix("PyG-")}', name)

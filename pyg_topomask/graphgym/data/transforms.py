@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
@@ -58,6 +59,8 @@ _OF_EDGES = (
     topomask_transforms.AddGridShape,
     topomask_transforms.AddRandomWalkKernel,
     topomask_transforms.PrepareMasks,
+    AddEigenvectors,
+    AddReturnProbabilities,
 )
 _UNREAD = ('edge_attr', 'pos', 'y', 'z', 'smiles')
 #: Masks that are not bound to check that they fit the data.

@@ -12,11 +12,12 @@ option                               words                                      
 ``model.type``                       ``GKAT``, ``ViViT``, ...                     ``MODELS`` (models)
 ``gnn.act``                          ``gelu``, ``swish``, ...                     ``ACTIVATIONS`` (activations)
 ``gnn.head``                         ``san_graph``, ``inductive_node``            ``HEADS`` (networks)
-``dataset.node_encoder_name``        ``LinearNode``, ``SVDSE``, ``X+SVDSE``, ...  ``NODE_ENCODERS`` (encoders)
+``dataset.node_encoder_name``        ``LinearNode``, ``LapPE``, ``X+RWSE``, ...   ``NODE_ENCODERS``, ``APPENDING`` (encoders)
 ``dataset.edge_encoder_name``        ``LinearEdgeAttr``, ``DummyEdge``, ...       ``EDGE_ENCODERS`` (encoders)
-``model.loss_fun``                   ``weighted_cross_entropy``                   registered in objectives
+``model.loss_fun``                   ``weighted_cross_entropy``, ``l1``           registered in objectives
 ``custom_metrics``                   ``macro_f1``, ``mean_iou``, ...              registered in objectives
 ==================================== ============================================ =======================================
 
-The words of data sets are in :mod:`pyg_topomask.apps.datasets`, and ``PYG_DATASETS`` in ``data``.
+Words of GraphGPS that are missing here are in ``ELSEWHERE`` (elsewhere), with what may take their place. The words of data
+sets are in :mod:`pyg_topomask.apps.datasets`, and ``PYG_DATASETS`` in ``data``.
 """

@@ -2,7 +2,9 @@ r"""Encoders of node and edge features, which GraphGym builds with the number of
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import partial
+from importlib.util import find_spec
 from typing import Any
 
 import torch
@@ -16,6 +18,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.positional_encoders import AppendingEncoder, LapPENodeEncoder, RWSENodeEncoder
 from pyg_topomask.utils.checks import check_whole
 
 
@@ -136,7 +139,7 @@ class SmilesEdgeEncoder(Module):
 SVD_OPTIONS: dict[str, Any] = {'rank': 16, 'dim_pe': 16, 'sign_flip': True, 'bipartite': False}
 
 
-class SVDNodeEncoder(Module):
+class SVDNodeEncoder(AppendingEncoder):
     r"""Appends a linear map of the structural encodings of :class:`~pyg_topomask.transforms.AddSVDEncoding` to the node
     features, with the options of :obj:`cfg.topomask.svd`:
 
@@ -145,31 +148,26 @@ class SVDNodeEncoder(Module):
     * :obj:`sign_flip`: in training, multiply each pair of singular vectors of each graph by a random sign, because the signs
       are arbitrary, from `"Global Self-Attention as a Replacement for Graph Convolution" <https://arxiv.org/abs/2108.03348>`_;
     * :obj:`bipartite`: the graphs are bipartite, so the encodings have :obj:`rank` channels instead of twice as many.
-
-    With :obj:`expand_x`, the node features are mapped to the remaining channels first. Otherwise, they already have this size.
     """
 
     def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
-        super().__init__()
         options = cfg.topomask.svd
         check_whole(1, **{'topomask.svd.rank': options.rank})
-        check_whole(1, dim_emb - 1, **{'topomask.svd.dim_pe': options.dim_pe})  # below the encoded channels
+        super().__init__('topomask.svd', options, dim_emb, expand_x)
         self.rank = options.rank
         # Left and right singular vectors.
         self.num_sides = 1 if options.bipartite else 2
         self.sign_flip = options.sign_flip
-        self.lin_x = Linear(cfg.share.dim_in, dim_emb - options.dim_pe) if expand_x else None
-        self.lin_svd = Linear(self.num_sides * self.rank, options.dim_pe)
+        self.lin_svd = Linear(self.num_sides * self.rank, self.dim_pe)
 
-    def forward(self, batch: Data) -> Data:
-        encoding = self._encoding(batch)
-        x = batch.x if self.lin_x is None else self.lin_x(batch.x.to(self.lin_x.weight.dtype))
+    def encoding(self, batch: Data) -> Tensor:
+        stored = self._stored(batch)
         if self.training and self.sign_flip:
-            encoding = encoding * self._signs(batch, encoding)
-        batch.x = torch.cat([x, self.lin_svd(encoding.to(self.lin_svd.weight.dtype))], dim=-1)
-        return batch
+            stored = stored * self._signs(batch, stored)
+        out: Tensor = self.lin_svd(stored.to(self.lin_svd.weight.dtype))
+        return out
 
-    def _encoding(self, batch: Data) -> Tensor:
+    def _stored(self, batch: Data) -> Tensor:
         encoding = batch.get('svd_encoding')
         size = self.num_sides * self.rank
         if isinstance(encoding, Tensor) and encoding.size(-1) == size:
@@ -191,13 +189,21 @@ class SVDNodeEncoder(Module):
         return signs if graph is None else signs.index_select(0, graph)
 
 
-class ComposedSVDEncoder(Module):
-    r"""A node encoder, looked up when it is built, for the first channels, and :class:`SVDNodeEncoder` for the others."""
+#: Encoders that append to the node features, which have the last place in composed names such as :obj:`Atom+LapPE+SVDSE`.
+APPENDING: dict[str, Callable[..., AppendingEncoder]] = {
+    'LapPE': LapPENodeEncoder,
+    'RWSE': RWSENodeEncoder,
+    'SVDSE': SVDNodeEncoder,
+}
 
-    def __init__(self, name: str, dim_emb: int) -> None:
+
+class ComposedEncoder(Module):
+    r"""A node encoder, looked up when it is built, for the first channels, and one of :obj:`APPENDING` for the others."""
+
+    def __init__(self, first: str, last: str, dim_emb: int) -> None:
         super().__init__()
-        second = SVDNodeEncoder(dim_emb, expand_x=False)
-        self.encoder1 = node_encoder(name, dim_emb - second.lin_svd.out_features)
+        second = APPENDING[last](dim_emb, expand_x=False)
+        self.encoder1 = node_encoder(first)(dim_emb - second.dim_pe)
         self.encoder2 = second
 
     def forward(self, batch: Data) -> Data:
@@ -205,11 +211,18 @@ class ComposedSVDEncoder(Module):
 
 
 #: Used for unregistered names. GraphGPS registers these names itself.
-NODE_ENCODERS: dict[str, type[Module]] = {'LinearNode': LinearNodeEncoder, 'TypeDictNode': TypeDictNodeEncoder}
+NODE_ENCODERS: dict[str, type[Module]] = {
+    'LapPE': LapPENodeEncoder,
+    'LinearNode': LinearNodeEncoder,
+    'RWSE': RWSENodeEncoder,
+    'TypeDictNode': TypeDictNodeEncoder,
+    'VOCNode': LinearNodeEncoder,
+}
 EDGE_ENCODERS: dict[str, type[Module]] = {
     'DummyEdge': DummyEdgeEncoder,
     'LinearEdge': LinearEdgeEncoder,
     'TypeDictEdge': TypeDictEdgeEncoder,
+    'VOCEdge': LinearEdgeEncoder,
 }
 
 # GraphGPS's LinearEdge knows the size of the edge features of two datasets only. Under a name of our own, a YAML with
@@ -219,9 +232,24 @@ register.node_encoder_dict.setdefault('SmilesNode', SmilesNodeEncoder)
 register.edge_encoder_dict.setdefault('SmilesEdge', SmilesEdgeEncoder)
 
 
-def node_encoder(name: str, emb_dim: int) -> Module:
-    r"""Builds the node encoder that a word of :obj:`dataset.node_encoder_name` names."""
-    return lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)(emb_dim)
+def _lookup(option: str, name: str, *tables: dict[str, Any]) -> Callable[[int], Module]:
+    if name in ('Atom', 'Bond') and find_spec('ogb') is None:
+        raise ImportError(f'{option}: GraphGym needs the package ogb for {name!r}: pip install ogb')
+    return lookup(option, name, *tables)
+
+
+def node_encoder(name: str) -> Callable[[int], Module]:
+    r"""Returns what builds the node encoder that a word of :obj:`dataset.node_encoder_name` names, with its channels."""
+    first, _, last = str(name).rpartition('+')
+    if first and last in APPENDING and name not in register.node_encoder_dict:
+        node_encoder(first)
+        return partial(ComposedEncoder, first, last)
+    return _lookup('dataset.node_encoder_name', name, register.node_encoder_dict, NODE_ENCODERS)
+
+
+def edge_encoder(name: str) -> Callable[[int], Module]:
+    r"""Returns what builds the edge encoder that a word of :obj:`dataset.edge_encoder_name` names, with its channels."""
+    return _lookup('dataset.edge_encoder_name', name, register.edge_encoder_dict, EDGE_ENCODERS)
 
 
 class FeatureEncoder(Module):
@@ -233,13 +261,12 @@ class FeatureEncoder(Module):
         norm_config = new_layer_config(dim, -1, -1, has_act=False, has_bias=False, cfg=cfg)
         self.dim_out = dim_in
         if cfg.dataset.node_encoder:
-            self.node_encoder = node_encoder(cfg.dataset.node_encoder_name, dim)
+            self.node_encoder = node_encoder(cfg.dataset.node_encoder_name)(dim)
             self.dim_out = dim
             if cfg.dataset.node_encoder_bn:
                 self.node_encoder_bn = BatchNorm1dNode(norm_config)
         if cfg.dataset.edge_encoder:
-            name = cfg.dataset.edge_encoder_name
-            self.edge_encoder = lookup('dataset.edge_encoder_name', name, register.edge_encoder_dict, EDGE_ENCODERS)(dim)
+            self.edge_encoder = edge_encoder(cfg.dataset.edge_encoder_name)(dim)
             if cfg.dataset.edge_encoder_bn:
                 self.edge_encoder_bn = BatchNorm1dEdge(norm_config)
 
@@ -256,7 +283,7 @@ def register_svd_encoders() -> None:
     register.node_encoder_dict.setdefault('SVDSE', SVDNodeEncoder)
     for name in [*register.node_encoder_dict, *NODE_ENCODERS]:
         if isinstance(name, str) and 'SVDSE' not in name.split('+'):
-            register.node_encoder_dict.setdefault(f'{name}+SVDSE', partial(ComposedSVDEncoder, name))
+            register.node_encoder_dict.setdefault(f'{name}+SVDSE', partial(ComposedEncoder, name, 'SVDSE'))
 
 
 register_svd_encoders()

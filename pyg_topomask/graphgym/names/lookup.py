@@ -11,6 +11,7 @@ import yaml  # type: ignore[import-untyped]
 from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.elsewhere import remedy_of
 from pyg_topomask.utils.configs import check_keys
 from pyg_topomask.utils.suggestions import did_you_mean
 
@@ -27,7 +28,21 @@ def lookup(option: str, name: str | None, *tables: Mapping[Any, T]) -> T:
         if name in table:
             return table[name]
     known = sorted({key for table in tables for key in table if isinstance(key, str)})
-    raise ArgumentError(option, repr(name), ', '.join(known), did_you_mean(name, known))
+    raise ArgumentError(option, repr(name), ', '.join(known), remedy_of(name) or did_you_mean(name, known))
+
+
+@contextmanager
+def registered(registry: dict[Any, Any], entries: Mapping[str, Any]) -> Iterator[None]:
+    r"""A block in which GraphGym's own modules find names in a registry that lacks them. They are not registered for longer,
+    because GraphGPS raises an error for names that are registered already.
+    """
+    added = [name for name in entries if name not in registry]
+    registry.update({name: entries[name] for name in added})
+    try:
+        yield
+    finally:
+        for name in added:
+            del registry[name]
 
 
 def decoded(value: Any) -> Any:

@@ -2,6 +2,9 @@ r"""The network :obj:`TopoGPSModel`, and the prediction heads of GraphGPS's conf
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+
 from torch import Tensor
 from torch.nn import Identity, Linear, Module, ModuleList, Sequential
 from torch_geometric.data import Data
@@ -13,9 +16,9 @@ from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.activations import registered_activations
 from pyg_topomask.graphgym.names.configured_attention import check_attention, gps_attention_kwargs
-from pyg_topomask.graphgym.names.encoders import FeatureEncoder
+from pyg_topomask.graphgym.names.encoders import FeatureEncoder, edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.layers import local_layer
-from pyg_topomask.graphgym.names.lookup import lookup
+from pyg_topomask.graphgym.names.lookup import lookup, registered
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn import TopoGPSConv
 
@@ -53,11 +56,29 @@ class InductiveNodeHead(Module):
 HEADS: dict[str, type[Module]] = {'san_graph': PyramidGraphHead, 'inductive_node': InductiveNodeHead}
 
 
-def build_head(dim_in: int, dim_out: int) -> Module:
-    r"""Builds the head :obj:`cfg.gnn.head`."""
+def find_head() -> type[Module]:
+    r"""Returns the head :obj:`cfg.gnn.head`."""
     # GraphGym replaces 'default' when it loads a file. A configuration created in Python may still contain it.
     name = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
-    return lookup('gnn.head', name, register.head_dict, HEADS)(dim_in=dim_in, dim_out=dim_out)
+    return lookup('gnn.head', name, register.head_dict, HEADS)
+
+
+@contextmanager
+def registered_modules() -> Iterator[None]:
+    r"""A block in which GraphGym's own network, :obj:`model.type: gnn`, finds the encoders, heads and activations of this
+    package, or raises an error that names the option whose word is unknown.
+    """
+    if cfg.model.type != 'gnn':
+        yield
+        return
+    node, edge = cfg.dataset.node_encoder_name, cfg.dataset.edge_encoder_name
+    with (
+        registered(register.node_encoder_dict, {node: node_encoder(node)} if cfg.dataset.node_encoder else {}),
+        registered(register.edge_encoder_dict, {edge: edge_encoder(edge)} if cfg.dataset.edge_encoder else {}),
+        registered(register.head_dict, HEADS),
+        registered_activations(),
+    ):
+        yield
 
 
 def split_layer_type(layer_type: str) -> tuple[str, str]:
@@ -124,7 +145,7 @@ class TopoGPSModel(Module):
             )
             for _ in range(cfg.gt.layers)
         )
-        self.post_mp = build_head(channels, dim_out)
+        self.post_mp = find_head()(dim_in=channels, dim_out=dim_out)
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.pre_mp(self.encoder(batch))

@@ -2,6 +2,7 @@ r"""Losses and metrics of configurations of GraphGPS and of the k-MIP authors th
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -29,6 +30,11 @@ def weighted_cross_entropy(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] 
         return F.nll_loss(score, true, weight=weight), score
     loss = F.binary_cross_entropy_with_logits(pred, true.to(pred.dtype), weight=weight[true.long()])
     return loss, pred.sigmoid()
+
+
+def l1(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor] | None:
+    r"""GraphGPS's mean absolute error, for :obj:`model.loss_fun: l1`."""
+    return (F.l1_loss(pred, true.to(pred.dtype)), pred) if cfg.model.loss_fun == 'l1' else None
 
 
 def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Any, Any]:
@@ -69,20 +75,45 @@ def average_precision(true: list[Tensor], pred: list[Tensor], task_type: str) ->
     """
     from sklearn.metrics import average_precision_score
 
+    return _mean_over_tasks('average_precision', average_precision_score, true, pred)
+
+
+def _mean_over_tasks(name: str, metric: Callable[..., float], true: list[Tensor], pred: list[Tensor]) -> float:
     labels, scores = torch.cat(true), torch.cat(pred)
     labels, scores = labels.view(labels.size(0), -1), scores.view(scores.size(0), -1)
     if labels.shape != scores.shape:
         raise ArgumentError(
             'custom_metrics',
-            f'average_precision for labels of shape {list(labels.shape)} and scores of shape {list(scores.shape)}',
+            f'{name} for labels of shape {list(labels.shape)} and scores of shape {list(scores.shape)}',
             'equal shapes, of tasks with the labels 0 and 1',
         )
     both = ((labels == 0).any(0) & (labels == 1).any(0)).nonzero().flatten()
     known = ~labels.isnan()
-    values = [average_precision_score(*(t[known[:, task], task].numpy() for t in (labels, scores))) for task in both]
+    values = [metric(*(t[known[:, task], task].numpy() for t in (labels, scores))) for task in both]
     return float(sum(values) / len(values)) if values else float('nan')
 
 
+def mean_recall(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
+    r"""The recall, averaged over the classes of the labels and of the predictions: GraphGPS's :obj:`accuracy-SBM`."""
+    from sklearn.metrics import recall_score
+
+    return float(recall_score(*_labels(true, pred), average='macro', zero_division=0))
+
+
+def mean_auc(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
+    r"""The area under the ROC curve over the labels that are not NaN, averaged over the tasks with both labels."""
+    from sklearn.metrics import roc_auc_score
+
+    return _mean_over_tasks('auc', roc_auc_score, true, pred)
+
+
+#: GraphGPS's names of metrics that GraphGym lacks, by task.
+METRICS_OF_GRAPHGPS: dict[str, dict[str, Callable[..., float]]] = {
+    'classification_binary': {'accuracy-SBM': mean_recall},
+    'classification_multi': {'accuracy-SBM': mean_recall, 'f1': macro_f1, 'mIoU': mean_iou},
+    'classification_multilabel': {'ap': average_precision, 'auc': mean_auc},
+}
 register.loss_dict.setdefault('topomask_weighted_cross_entropy', weighted_cross_entropy)
+register.loss_dict.setdefault('topomask_l1', l1)
 for _metric in (macro_f1, mean_iou, average_precision):
     register.metric_dict.setdefault(_metric.__name__, _metric)

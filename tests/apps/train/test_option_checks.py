@@ -57,7 +57,7 @@ def test_what_does_not_fit_is_refused_before_walking(
         ('custom_metrics', "['unknown']"),
         ('custom_metrics', "['macro_f1']", 'metric_best', 'auto'),
         ('gt.layer_type', 'None+Transformer', 'gt.n_heads', '5'),
-        ('model.type', 'gnn', 'dataset.node_encoder_name', 'LinearNode'),
+        ('model.type', 'gnn', 'dataset.node_encoder_name', 'Unknown+LapPE'),
         ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.layer_type', 'unknown'),
         ('model.type', 'gnn', 'dataset.node_encoder', 'False', 'gnn.stage_type', 'unknown'),
         ('num_threads', '0'),
@@ -174,7 +174,7 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
     ('option', 'message'),
     [
         ('model.type nonsense', "model.type: got 'nonsense'; accepted: .*TopoGPSModel"),
-        ('metric_best nonsense', "metric_best: got 'nonsense'; accepted: auto, accuracy, loss"),
+        ('metric_best nonsense', "metric_best: got 'nonsense'; accepted: auto, accuracy, accuracy-SBM, f1, loss, mIoU"),
         ('accelerator tpu', "accelerator: got 'tpu'; accepted: auto, cpu, cuda"),
         ('gt.layer_type GINE+KMIP topomask.KMIP.k 0', '^topomask.KMIP.k: got 0; accepted: whole numbers from 1'),
         ('gt.layer_type GINE+KMIP topomask.KMIP.k five', "^topomask.KMIP.k: got 'five'; accepted: values of type int"),
@@ -191,7 +191,7 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
         ('train.sampler nonsense', "^train.sampler: got 'nonsense'; accepted: full_batch, saint_edge, saint_node, saint_rw"),
         ('train.sampler neighbor', "^train.sampler: got 'neighbor'; accepted"),
         ("custom_metrics ['nonsense']", "custom_metrics: got 'nonsense'; accepted:"),
-        ('model.loss_fun foo', "^model.loss_fun: got 'foo'; accepted: cross_entropy, mse, weighted_cross_entropy, and"),
+        ('model.loss_fun foo', "^model.loss_fun: got 'foo'; accepted: cross_entropy, l1, mse, weighted_cross_entropy, and"),
         # What the data lacks, and where it comes from.
         ('gt.layer_type SAGE+Tree topomask.transforms []', r'^edge_index: .* cycle .*; forests come from .* AddForest'),
         (

@@ -19,7 +19,7 @@ from pyg_topomask.apps.train.optim import create_optimizer
 from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
-from pyg_topomask.graphgym.names.networks import TopoGPSModel, build_head
+from pyg_topomask.graphgym.names.networks import TopoGPSModel, find_head
 from pyg_topomask.walks.walk import sample_ensembles
 
 
@@ -165,7 +165,7 @@ def test_norms(configure: Callable[..., None], norm: str) -> None:
 def test_graphs_without_nodes_have_a_prediction(configure: Callable[..., None]) -> None:
     configure('gnn.head san_graph')
     batch = Batch.from_data_list([Data(x=torch.ones(size, 8), y=torch.zeros(1)) for size in (2, 0, 3, 0)])
-    prediction, label = build_head(8, 3)(batch)
+    prediction, label = find_head()(8, 3)(batch)
     assert prediction.shape == (4, 3)
     assert label.shape == (4,)
     torch.testing.assert_close(prediction[1], prediction[3])
