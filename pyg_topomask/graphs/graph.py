@@ -16,7 +16,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edge_checks import checked_edges
-from pyg_topomask.graphs.edge_weights import edge_weights_of, name_of_weights
+from pyg_topomask.graphs.edge_weights import attribute_of, edge_weights_of, name_of_weights
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.normalization import check_normalization, inverse_degree
@@ -97,7 +97,7 @@ class Graph(States):
         if not is_homogeneous(data):
             raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch', remedy_of_data(data))
         num_nodes = data.num_nodes or 0
-        read = {name: _attribute(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
+        read = {name: attribute_of(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
         edge_index, adj_t, batch, _ = read.values()
         name, edge_weight = edge_weights_of(data)
         read[name] = edge_weight
@@ -151,7 +151,7 @@ class Graph(States):
         if self.num_nodes != (data.num_nodes or 0) or name_of_weights(data) not in self.read:
             return False
         read = self.read.items()
-        return all(_attribute(data, name) is value and _version(value) == version for name, (value, version) in read)
+        return all(attribute_of(data, name) is value and _version(value) == version for name, (value, version) in read)
 
     @property
     def num_nodes(self) -> int:
@@ -260,7 +260,7 @@ class Graph(States):
 
     def get(self, name: str) -> Any:
         r"""Returns an attribute of the graph's data, or :obj:`None`."""
-        value = None if self.data is None else _attribute(self.data, name)
+        value = None if self.data is None else attribute_of(self.data, name)
         self.read[name] = value, _version(value)
         return value
 
@@ -359,10 +359,6 @@ def remedy_of_data(given: object) -> str:
 def device_of(data: Data) -> torch.device | None:
     r"""Returns the device of the first tensor of the data, or :obj:`None`."""
     return next((value.device for _, value in data if isinstance(value, Tensor)), None)
-
-
-def _attribute(data: Data, name: str) -> Any:
-    return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
 
 
 def _version(value: Any) -> int | None:

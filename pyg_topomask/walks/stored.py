@@ -68,11 +68,12 @@ def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features:
     index = torch.stack([features.start, features.visited]) - ptr[:-1].repeat_interleave(used)
     rest = torch.tensor([features.max_walk_length, *_code(settings)], device=graph.device).expand(graph.num_graphs, -1)
     sizes = torch.cat([graph.fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
-    columns = [padded(visits).split(rows, dim=-1) for visits in (index, features.length, features.load)]
-    for attribute, parts in zip(_ATTRIBUTES, [*columns, sizes.split(1)], strict=True):
-        name, dtype = f'{ensemble}_{attribute}', features.load.dtype if attribute == 'load' else torch.long
+    # Views would be saved with all graphs.
+    visits = [padded(visits) for visits in (index.long(), features.length.long(), features.load)]
+    columns = [torch.split_with_sizes_copy(column, rows, dim=-1) for column in visits]
+    for attribute, parts in zip(_ATTRIBUTES, [*columns, torch.split_with_sizes_copy(sizes, [1] * len(rows))], strict=True):
         for store, part in zip(stores, parts, strict=True):
-            store[name] = part.to(dtype, copy=True)  # a view would be saved with all graphs
+            store[f'{ensemble}_{attribute}'] = part
 
 
 def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tuple[WalkFeatures, WalkFeatures] | None:
