@@ -229,11 +229,6 @@ class Graph(States):
         sums = edges.new_zeros(self.num_graphs).index_add_(0, graph, splitmix(edges))
         return torch.stack([self.segments.sizes, self._counts(graph), sums], dim=1)
 
-    @property
-    def edge_counts(self) -> Tensor:
-        r"""The number of edges of each graph, :obj:`[num_graphs]`."""
-        return self._counts(self.segments.index.index_select(0, self.edge_index[0].long()))
-
     def _counts(self, graph: Tensor) -> Tensor:
         return graph.new_zeros(self.num_graphs).index_add_(0, graph, torch.ones_like(graph))
 

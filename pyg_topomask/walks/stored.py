@@ -56,7 +56,8 @@ def store_walks(
 def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features: WalkFeatures, settings: WalkSettings) -> None:
     ptr = graph.segments.ptr.to(features.start.dtype)
     used = torch.searchsorted(features.start, ptr).diff()  # visits are in the order of their start nodes
-    stored = rows_to_store(used, graph.segments.sizes, graph.edge_counts)
+    fingerprint = graph.fingerprint
+    stored = rows_to_store(used, *fingerprint[:, :2].unbind(1))  # numbers of nodes and edges
     padding, rows = stored - used, stored.tolist()
 
     def padded(visits: Tensor) -> Tensor:
@@ -67,7 +68,7 @@ def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features:
 
     index = torch.stack([features.start, features.visited]) - ptr[:-1].repeat_interleave(used)
     rest = torch.tensor([features.max_walk_length, *_code(settings)], device=graph.device).expand(graph.num_graphs, -1)
-    sizes = torch.cat([graph.fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
+    sizes = torch.cat([fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
     # Views would be saved with all graphs.
     visits = [padded(visits) for visits in (index.long(), features.length.long(), features.load)]
     columns = [torch.split_with_sizes_copy(column, rows, dim=-1) for column in visits]
