@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -69,10 +70,10 @@ def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features:
     index = torch.stack([features.start, features.visited]) - ptr[:-1].repeat_interleave(used)
     rest = torch.tensor([features.max_walk_length, *_code(settings)], device=graph.device).expand(graph.num_graphs, -1)
     sizes = torch.cat([fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
-    # Views would be saved with all graphs.
+    split: Any = torch.split_with_sizes_copy  # views would be saved with all graphs; torch declares that it returns nothing
     visits = [padded(visits) for visits in (index.long(), features.length.long(), features.load)]
-    columns = [torch.split_with_sizes_copy(column, rows, dim=-1) for column in visits]
-    for attribute, parts in zip(_ATTRIBUTES, [*columns, torch.split_with_sizes_copy(sizes, [1] * len(rows))], strict=True):
+    columns = [*(split(column, rows, dim=-1) for column in visits), split(sizes, [1] * len(rows))]
+    for attribute, parts in zip(_ATTRIBUTES, columns, strict=True):
         for store, part in zip(stores, parts, strict=True):
             store[f'{ensemble}_{attribute}'] = part
 
