@@ -3,6 +3,7 @@ r"""Whole runs: the first batch, epochs and evaluation of the runner, beside a p
 from __future__ import annotations
 
 import importlib.util
+import os
 import statistics
 import subprocess
 import sys
@@ -268,10 +269,11 @@ def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> tuple[floa
 def _start(repeats: int) -> dict[str, float]:
     r"""Returns the seconds of a process that only imports, and of the command until the first training step."""
     spent: dict[str, list[float]] = defaultdict(list)
+    environment = {**os.environ, 'PYTHONDONTWRITEBYTECODE': ''}  # an installed package has its bytecode
     for _ in range(repeats):
         for name, code in PROCESSES.items():
             with tempfile.TemporaryDirectory() as out:
                 arguments = [sys.executable, '-c', code, out]
-                process = subprocess.run(arguments, capture_output=True, text=True, check=True)
+                process = subprocess.run(arguments, env=environment, capture_output=True, text=True, check=True)
             spent[name].append(float(process.stdout))
     return {name: statistics.median(values) for name, values in spent.items()}

@@ -26,12 +26,12 @@ def edge_weights_of(data: Data) -> tuple[str, Any]:
             'data: got edge_attr of one number for each edge, which is used as edge weights. Name weights edge_weight, '
             'and give features of edges the shape [E, 1].'
         )
-    return name, _value(data, name)
+    return name, attribute_of(data, name)
 
 
 def name_of_weights(data: Data) -> str:
     r"""Returns the name of the attribute that has the edge weights, :obj:`"edge_weight"` if there are none."""
-    if 'edge_index' in data and _value(data, 'edge_weight') is None:
+    if attribute_of(data, 'edge_index') is not None and attribute_of(data, 'edge_weight') is None:
         if _is_of_edges(data, 'weight'):
             return 'weight'
         if _is_of_edges(data, 'edge_attr') and data['edge_attr'].is_floating_point():
@@ -39,11 +39,12 @@ def name_of_weights(data: Data) -> str:
     return 'edge_weight'
 
 
-def _value(data: Data, name: str) -> Any:
-    return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
+def attribute_of(data: Data, name: str) -> Any:
+    r"""Returns an attribute, or :obj:`None` if the data lacks it."""
+    return data.stores[0].get(name)  # data lists all its attributes to find one
 
 
 def _is_of_edges(data: Data, name: str) -> bool:
-    value = _value(data, name)
+    value = attribute_of(data, name)
     numbers = isinstance(value, Tensor) and (value.is_floating_point() or value.dtype in INTEGERS)
     return numbers and value.shape == (data.num_edges,)

@@ -16,7 +16,7 @@ from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edge_checks import checked_edges
-from pyg_topomask.graphs.edge_weights import edge_weights_of, name_of_weights
+from pyg_topomask.graphs.edge_weights import attribute_of, edge_weights_of, name_of_weights
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.normalization import check_normalization, inverse_degree
@@ -96,7 +96,7 @@ class Graph(States):
         if not is_homogeneous(data):
             raise ArgumentError('data', type(data).__name__, 'torch_geometric.data.Data and Batch', remedy_of_data(data))
         num_nodes = data.num_nodes or 0
-        read = {name: _attribute(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
+        read = {name: attribute_of(data, name) for name in ('edge_index', 'adj_t', 'batch', 'edge_weight')}
         edge_index, adj_t, batch, _ = read.values()
         name, edge_weight = edge_weights_of(data)
         read[name] = edge_weight
@@ -150,7 +150,7 @@ class Graph(States):
         if self.num_nodes != (data.num_nodes or 0) or name_of_weights(data) not in self.read:
             return False
         read = self.read.items()
-        return all(_attribute(data, name) is value and _version(value) == version for name, (value, version) in read)
+        return all(attribute_of(data, name) is value and _version(value) == version for name, (value, version) in read)
 
     @property
     def num_nodes(self) -> int:
@@ -225,11 +225,6 @@ class Graph(States):
         sums = edges.new_zeros(self.num_graphs).index_add_(0, graph, splitmix(edges))
         return torch.stack([self.segments.sizes, self._counts(graph), sums], dim=1)
 
-    @property
-    def edge_counts(self) -> Tensor:
-        r"""The number of edges of each graph, :obj:`[num_graphs]`."""
-        return self._counts(self.segments.index.index_select(0, self.edge_index[0].long()))
-
     def _counts(self, graph: Tensor) -> Tensor:
         return graph.new_zeros(self.num_graphs).index_add_(0, graph, torch.ones_like(graph))
 
@@ -256,7 +251,7 @@ class Graph(States):
 
     def get(self, name: str) -> Any:
         r"""Returns an attribute of the graph's data, or :obj:`None`."""
-        value = None if self.data is None else _attribute(self.data, name)
+        value = None if self.data is None else attribute_of(self.data, name)
         self.read[name] = value, _version(value)
         return value
 
@@ -350,10 +345,6 @@ def remedy_of_data(given: object) -> str:
 def device_of(data: Data) -> torch.device | None:
     r"""Returns the device of the first tensor of the data, or :obj:`None`."""
     return next((value.device for _, value in data if isinstance(value, Tensor)), None)
-
-
-def _attribute(data: Data, name: str) -> Any:
-    return data[name] if name in data else None  # noqa: SIM401 (data has no get in older versions of PyG)
 
 
 def _version(value: Any) -> int | None:

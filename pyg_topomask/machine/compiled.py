@@ -18,12 +18,13 @@ _SHARED = ('bitmaps.py', 'compiled.py', 'hashes.py', 'vectors.py')
 _DIGEST = hashlib.sha256(b''.join(Path(__file__).with_name(name).read_bytes() for name in _SHARED)).hexdigest()[:12]
 
 
-def compiled(function: Callable[..., Any] | None = None, *, any_order: bool = False) -> Any:
+def compiled(function: Callable[..., Any] | None = None, *, any_order: bool = False, inline: bool = False) -> Any:
     r"""Compiles a kernel when it is first called, and keeps the machine code until the source changes. It runs without the
-    interpreter's lock. If sums may be taken in any order, LLVM takes vectors.
+    interpreter's lock. If sums may be taken in any order, LLVM takes vectors. Many short calls with arrays are faster inline.
     """
     if function is None:
-        return partial(compiled, any_order=any_order)
+        return partial(compiled, any_order=any_order, inline=inline)
     # The file that Numba keeps the machine code in has this name.
     function.__qualname__ = f'{function.__qualname__}_{_DIGEST}'
-    return njit(nogil=True, cache=True, error_model='numpy', fastmath=set(ANY_ORDER) if any_order else False)(function)
+    options = {'fastmath': set(ANY_ORDER) if any_order else False, 'inline': 'always' if inline else 'never'}
+    return njit(nogil=True, cache=True, error_model='numpy', **options)(function)

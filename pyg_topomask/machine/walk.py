@@ -31,7 +31,7 @@ def _number(key, stream):  # type: ignore[no-untyped-def]
     return np.float64(np.int64(splitmix(key + np.uint64(stream)) >> _SHIFT11)) * 2.0**-53
 
 
-@compiled
+@compiled(inline=True)
 def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
     if size > _FEW:
         ranked[:size] = keys[:size]
@@ -131,7 +131,7 @@ def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
                         settled[rank] = False
 
 
-@compiled
+@compiled(inline=True)
 def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads):  # type: ignore[no-untyped-def]
     _sort(keys, ranked, size)
     last = np.int64(-1)

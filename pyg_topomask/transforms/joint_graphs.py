@@ -65,7 +65,7 @@ def _joined(graphs: list[Data], weights: list[Any]) -> tuple[list[Data], Graph]:
     first, size = (
         number.repeat_interleave(num_edges).to(local.device) for number in (num_nodes.cumsum(0) - num_nodes, num_nodes)
     )
-    edge_index = torch.where((local >= 0) & (local < size), local + first, -1)
+    edge_index = (local + first).masked_fill_((local < 0) | (local >= size), -1)
     weight = None if weights[0] is None else torch.cat(weights)
     batch = torch.arange(len(graphs)).repeat_interleave(num_nodes).to(local.device)
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -56,7 +57,8 @@ def store_walks(
 def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features: WalkFeatures, settings: WalkSettings) -> None:
     ptr = graph.segments.ptr.to(features.start.dtype)
     used = torch.searchsorted(features.start, ptr).diff()  # visits are in the order of their start nodes
-    stored = rows_to_store(used, graph.segments.sizes, graph.edge_counts)
+    fingerprint = graph.fingerprint
+    stored = rows_to_store(used, *fingerprint[:, :2].unbind(1))  # numbers of nodes and edges
     padding, rows = stored - used, stored.tolist()
 
     def padded(visits: Tensor) -> Tensor:
@@ -67,12 +69,13 @@ def _store(stores: Sequence[BaseStorage], graph: Graph, ensemble: str, features:
 
     index = torch.stack([features.start, features.visited]) - ptr[:-1].repeat_interleave(used)
     rest = torch.tensor([features.max_walk_length, *_code(settings)], device=graph.device).expand(graph.num_graphs, -1)
-    sizes = torch.cat([graph.fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
-    columns = [padded(visits).split(rows, dim=-1) for visits in (index, features.length, features.load)]
-    for attribute, parts in zip(_ATTRIBUTES, [*columns, sizes.split(1)], strict=True):
-        name, dtype = f'{ensemble}_{attribute}', features.load.dtype if attribute == 'load' else torch.long
+    sizes = torch.cat([fingerprint, stored.unsqueeze(1), used.unsqueeze(1), rest], dim=1)
+    split: Any = torch.split_with_sizes_copy  # views would be saved with all graphs; torch declares that it returns nothing
+    visits = [padded(visits) for visits in (index.long(), features.length.long(), features.load)]
+    columns = [*(split(column, rows, dim=-1) for column in visits), split(sizes, [1] * len(rows))]
+    for attribute, parts in zip(_ATTRIBUTES, columns, strict=True):
         for store, part in zip(stores, parts, strict=True):
-            store[name] = part.to(dtype, copy=True)  # a view would be saved with all graphs
+            store[f'{ensemble}_{attribute}'] = part
 
 
 def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tuple[WalkFeatures, WalkFeatures] | None:

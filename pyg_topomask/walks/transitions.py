@@ -9,6 +9,7 @@ from torch import Tensor
 from torch_geometric.utils import lexsort
 
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import stable_argsort
 
 TRANSITIONS = ('uniform', 'weight')
 
@@ -50,12 +51,12 @@ class Transitions:
     def _make(cls, graph: Graph, normalization: str | None, transition: str, flow: str) -> Transitions:
         order = _order_of_edges(graph, flow)
         row, col = (end.index_select(0, order) for end in graph.row_and_col(flow))
-        weight = graph.normalized_weight(normalization, flow).to(graph.weight_dtype)[order]
+        weight = graph.normalized_weight(normalization, flow).to(graph.weight_dtype).index_select(0, order)
         degree = torch.bincount(row, minlength=graph.num_nodes)
         start = degree.cumsum(0) - degree
         cumulative = None
         if transition == 'uniform':
-            factor = weight * degree[row].to(weight.dtype)
+            factor = weight * degree.to(weight.dtype).index_select(0, row)
         else:
             size = weight.double().abs()
             total = size.new_zeros(graph.num_nodes).index_add_(0, row, size)
@@ -87,7 +88,7 @@ def _order_of_edges(graph: Graph, flow: str) -> Tensor:
     """
     row, col = graph.row_and_col(flow)
     pair = row * graph.num_nodes + col
-    return lexsort([pair] if graph.edge_weight is None else [graph.edge_weight, pair])
+    return stable_argsort(pair) if graph.edge_weight is None else lexsort([graph.edge_weight, pair])
 
 
 def as_factor(bits: Tensor) -> Tensor:
