@@ -178,15 +178,15 @@ class Trials:
         return sum(float(result['seconds_per_epoch'] * result['epochs']) for result in results)
 
     def late_gain(self, model: Candidate) -> float:
-        r"""Returns how much the best validation of a model rose in the last third of its epochs, the mean over its seeds. For
-        metrics that are better if small, it is how much it fell.
+        r"""Returns how much the best validation of a model rose in the last third of its epochs, the mean over its seeds, and
+        would rise at this rate in the epochs that time has cut. For metrics that are better if small, it is how much it falls.
         """
-        third = self.epochs // 3
+        third = max(1, self.epochs // 3)
         rises = [
             self._reached(model, seed, self.epochs) - self._reached(model, seed, self.epochs - third)
             for seed in self.results[model.name]
         ]
-        return statistics.mean(rises)
+        return statistics.mean(rises) * (1 + (self.planned - self.epochs) / third)
 
     def _best(self, masked: bool, epochs: int) -> list[Candidate]:
         r"""Returns the best models by validation within so many epochs."""

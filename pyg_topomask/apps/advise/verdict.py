@@ -68,7 +68,7 @@ def decide(
     difference counts from two standard errors on. If the metric is the accuracy, the numbers of labels of each class of the
     test split may be given. Then one of the models has to be better than the most frequent class, and the error includes
     that of so few labels, as if the models erred independently. A gain that is not larger than what the model without a mask
-    has gained :obj:`late`, in the last part of its training, may vanish in a longer one.
+    still gained :obj:`late` in its training may vanish in a longer one.
     """
     one, other = best_model(masked, metric, maximize), best_model(without, metric, maximize)
     differences = gains(masked[one], without[other], metric, maximize)
@@ -79,8 +79,8 @@ def decide(
     if word == 'gain' and late is not None and gain <= late[other]:
         word = 'undecided'
         sentence = (
-            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over the best without a mask ({other}), which gained '
-            f'{late[other]:.3f} in the last third of its epochs. Train longer.'
+            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over the best without a mask ({other}), which still learns: '
+            f'it would gain {late[other]:.3f} at the rate of its last epochs. Train longer.'
         )
     if labels and max(means) <= (majority := max(labels) / sum(labels)):
         word = 'none'

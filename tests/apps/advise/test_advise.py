@@ -256,7 +256,10 @@ def test_a_gain_while_the_others_still_learn_is_undecided(monkeypatch: pytest.Mo
     # Without a mask, 0.15 * 5 = 0.75 in the end, and 0.15 * 3 after four of six epochs.
     assert verdict['word'] == 'undecided'
     assert 'has +0.221 ± 0.001 accuracy' in verdict['sentence']
-    assert verdict['sentence'].endswith('which gained 0.300 in the last third of its epochs. Train longer.')
+    assert verdict['sentence'].endswith('it would gain 0.300 at the rate of its last epochs. Train longer.')
+    verdict = advise('lookup-trees', [*SMALL, 'optim.max_epoch', '12'], seeds=2, minutes=30, out='short')['verdict']
+    # Time leaves 5 of 12 epochs, as above. The last third is one epoch, and seven more would follow.
+    assert verdict['sentence'].endswith('it would gain 1.200 at the rate of its last epochs. Train longer.')
 
 
 def test_a_mask_that_fails_is_a_row(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
