@@ -79,8 +79,8 @@ def decide(
     if word == 'gain' and late is not None and gain <= late[other]:
         word = 'undecided'
         sentence = (
-            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over the best without a mask ({other}), which still learns: '
-            f'it would gain {late[other]:.3f} at the rate of its last epochs. Train longer.'
+            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over the best without a mask ({other}), which still '
+            f'learns: it would gain {late[other]:.3f} at the rate of its last epochs. Train longer.'
         )
     if labels and max(means) <= (majority := max(labels) / sum(labels)):
         word = 'none'
