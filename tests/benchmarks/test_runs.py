@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.nn import GPSConv
 
@@ -15,7 +16,8 @@ from pyg_topomask.graphgym.data.loaders import create_loaders
 
 
 @pytest.mark.parametrize('data', runs.DATA)
-def test_options_are_those_of_the_runner(data):
+def test_options_are_those_of_the_runner(data, monkeypatch):
+    monkeypatch.setitem(register.loader_dict, 'one-graph', lambda *_: None)
     load_config(CONFIG, runs.DATA[data].split())
     check_options()
     assert (cfg.dataset.format == 'topomask') == (data in ('digits', 'peptides-func'))

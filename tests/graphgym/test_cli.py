@@ -109,8 +109,8 @@ def test_first_sentence(docstring: str, sentence: str) -> None:
         (['--cfg', 'absent.yaml'], "cfg: got 'absent.yaml', which is no file; accepted: YAML files, and names"),
         (['--cfg', 'old/digits.yaml'], 'the package has digits$'),
         (
-            ['--cfg', 'graphgps/zinc'],
-            'cfg: .* in a checkout of GraphGPS run pyg-topomask graphgps --cfg graphgps/zinc',
+            ['--cfg', 'graphgps/zinc', 'dataset.node_encoder_name', 'TypeDictNode+SignNet'],
+            'instead: the encoder LapPE .* in a checkout of its repository run pyg-topomask graphgps --cfg <file>',
         ),
         (['--cfg', 'DIGITS', 'gt.nonsense', '1'], 'nonsense'),
         (['--cfg', 'DIGITS', 'gt.layers'], r"options: got 'gt.layers topomask.progress False', 3 words; accepted: pairs"),

@@ -10,56 +10,29 @@ from pathlib import Path
 
 import torch
 
-#: Parameters of glibc's :obj:`mallopt`: what the heap keeps at its end, the size from which a block is one of the system, and
-#: how many such blocks there may be.
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_MMAP_MAX = -1, -3, -4
-#: The largest size up to which glibc itself raises the second one, and its value of the third one. Larger blocks cost time,
-#: smaller ones leave gaps in the heap.
-_LARGEST, _BLOCKS = 2**25, 2**16
-
-
-def _allocator() -> ctypes.CDLL | None:
-    r"""Returns the library of the allocator, if it is that of glibc and the user has not set it."""
-    library = ctypes.CDLL(None) if os.name == 'posix' else None
-    return None if library is None or not hasattr(library, 'mallopt') or 'GLIBC_TUNABLES' in os.environ else library
+#: Parameters of glibc's :obj:`mallopt`: the size from which a block is one of the system, and what the heap keeps at its end.
+_M_MMAP_THRESHOLD, _M_TRIM_THRESHOLD = -3, -1
+#: The largest size up to which glibc itself raises the former. Larger blocks cost time, smaller ones leave gaps in the heap.
+_LARGEST = 2**25
 
 
 @contextmanager
 def returning_memory() -> Iterator[None]:
-    r"""A block whose freed memory goes back to the system. Loading makes many tensors and frees most of them. In the heap, they
-    would leave gaps among those that stay, from one run to the next.
+    r"""A block whose freed memory goes back to the system, if the allocator is that of glibc and the user has not set it.
+    Loading makes many tensors and frees most of them. In the heap, they would leave gaps among those that stay, from one run to
+    the next.
     """
-    library = _allocator()
-    if library is not None:
-        library.mallopt(_M_MMAP_THRESHOLD, 2**17)
+    library = ctypes.CDLL(None) if os.name == 'posix' else None
+    if library is None or not hasattr(library, 'mallopt') or 'GLIBC_TUNABLES' in os.environ:
+        yield
+        return
+    library.mallopt(_M_MMAP_THRESHOLD, 2**17)
     try:
         yield
     finally:
-        if library is not None:
-            _restore(library)
-
-
-@contextmanager
-def keeping_memory() -> Iterator[None]:
-    r"""A block whose freed memory stays in the heap until the block ends. Steps on a large graph make the same tensors again
-    and again. The system would clear the memory of each of them, which takes as long as the arithmetic.
-    """
-    library = _allocator()
-    if library is not None:
-        library.mallopt(_M_MMAP_MAX, 0)
-        library.mallopt(_M_TRIM_THRESHOLD, -1)
-    try:
-        yield
-    finally:
-        if library is not None:
-            _restore(library)
-
-
-def _restore(library: ctypes.CDLL) -> None:
-    library.malloc_trim(0)
-    library.mallopt(_M_MMAP_MAX, _BLOCKS)
-    library.mallopt(_M_MMAP_THRESHOLD, _LARGEST)
-    library.mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST)
+        library.malloc_trim(0)
+        library.mallopt(_M_MMAP_THRESHOLD, _LARGEST)
+        library.mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST)
 
 
 class PeakMemory:

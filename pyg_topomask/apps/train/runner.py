@@ -18,7 +18,7 @@ from torch_geometric.graphgym.imports import pl
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.devices import connect, find_device, main_first, num_processes, rank
-from pyg_topomask.apps.runs.memory import PeakMemory, keeping_memory, returning_memory
+from pyg_topomask.apps.runs.memory import PeakMemory, returning_memory
 from pyg_topomask.apps.runs.run import Row, Run
 from pyg_topomask.apps.train.data_checks import check_data, check_single_samples
 from pyg_topomask.apps.train.first_step import try_first_step
@@ -134,20 +134,19 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None, epochs: int) -> 
         graph, loaders = shard_loaders(loaders)
         module.model = convert_norms(module.model, graph)
     _warn_if_nothing_is_redrawn(module)
-    with keeping_memory():
-        try_first_step(module.model, loaders, trainer.strategy.root_device)  # a failure here does not change an earlier run
-        check_single_samples(module.model, loaders[0])
-        with run.open(checkpoint):
-            if rank() == 0:
-                for split in SPLITS:
-                    truncate_stats(run_dir / split / 'stats.json', len(run.history))
-            module.record_in(run, checkpoint, label)
-            if len(run.history) < epochs:
-                _fit(trainer, module, loaders)
-            module.model.load_state_dict(run.load_best()['model'])
-            trainer.validate(module, loaders[1:], verbose=False)
-            metrics = module.finish_meters()
-            run.finish(metrics, cfg.params, memory.bytes())
+    try_first_step(module.model, loaders, trainer.strategy.root_device)  # a failure here does not change an earlier run
+    check_single_samples(module.model, loaders[0])
+    with run.open(checkpoint):
+        if rank() == 0:
+            for split in SPLITS:
+                truncate_stats(run_dir / split / 'stats.json', len(run.history))
+        module.record_in(run, checkpoint, label)
+        if len(run.history) < epochs:
+            _fit(trainer, module, loaders)
+        module.model.load_state_dict(run.load_best()['model'])
+        trainer.validate(module, loaders[1:], verbose=False)
+        metrics = module.finish_meters()
+        run.finish(metrics, cfg.params, memory.bytes())
     return metrics
 
 
