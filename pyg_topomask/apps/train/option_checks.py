@@ -40,6 +40,7 @@ NAMES_OF_GNN = {
 }
 #: Options of GraphGym and GraphGPS that this runner does not read, and the behavior instead.
 UNREAD = {
+    **{f'posenc_{name}.pass_as_var': 'encodings are appended to the node features' for name in ('LapPE', 'RWSE')},
     **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_mode')},
     'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
     'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',

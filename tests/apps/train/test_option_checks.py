@@ -117,6 +117,7 @@ def test_labels_of_nodes_in_several_graphs_need_another_head(tmp_path: Path, dig
     ('option', 'value'),
     [
         ('run_multiple_splits', '[0,1]'),
+        ('posenc_LapPE.pass_as_var', 'True'),
         ('dataset.split_mode', 'random'),
         ('train.ckpt_period', '7'),
         ('train.enable_ckpt', 'False'),
