@@ -14,10 +14,10 @@ from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.vectors import index, written
 
 
-@written
-def _weigh(  # type: ignore[no-untyped-def]
-    write, q, k, v, mask, weight, denominator, magnitude, col, i, start, stop, final, heads, features, channels, stride
-):
+def _write_weights(  # type: ignore[no-untyped-def]
+    write, q, k, v, mask, label, weight, denominator, magnitude, col, i, start, stop, final, heads, features, channels, stride,
+    labelled,
+):  # fmt: skip
     r"""Writes the weights of the entries of a row, :obj:`[stop - start, heads]`, their sums, and those of their magnitudes.
     The rows of :obj:`v` are read next.
     """
@@ -25,17 +25,18 @@ def _weigh(  # type: ignore[no-untyped-def]
     query = write.at(q, write.times(i, pitch))
 
     def weigh(head: Any, number: int) -> None:
-        offset, factors = write.times(head, features), write.at(mask, write.times(head, stride))
+        offset = write.times(head, features)
         total, size = write.variables(2, number)
         with write.for_range(start, stop) as (entry, _):
-            later = write.times(write.column(col, write.ahead(entry, final)), heads)
-            for tensor, width in ((k, features), (v, channels)):
-                for row in write.rows(write.at(tensor, write.times(write.builder.add(later, head), width)), width, number):
-                    write.prefetch(row)
+            if not labelled:
+                later = write.times(write.column(col, write.ahead(entry, final)), heads)
+                for tensor, width in ((k, features), (v, channels)):
+                    for row in write.rows(write.at(tensor, write.times(write.builder.add(later, head), width)), width, number):
+                        write.prefetch(row)
             key = write.at(k, write.times(write.column(col, entry), pitch), offset)
             queries, keys = (write.rows(x, features, number) for x in (write.at(query, offset), key))
-            score = write.dots(queries, keys, features)
-            product = write.multiply(score, write.strided(write.at(factors, entry), stride, number))
+            _, factor = _factor(write, mask, label, entry, head, number, heads, stride, labelled)
+            product = write.multiply(write.dots(queries, keys, features), factor)
             write.accumulate(total, product)
             write.accumulate(size, write.magnitude(product))
             write.store(product, write.at(weight, write.times(write.builder.sub(entry, start), heads), head))
@@ -45,13 +46,23 @@ def _weigh(  # type: ignore[no-untyped-def]
     write.for_groups(heads, weigh)
 
 
-@written
-def _differentiate(  # type: ignore[no-untyped-def]
-    write, q, k, upstream, v, shift, mask, grad_mask, pairs, col, i, base, start, stop, final, heads, features, channels,
-    stride, learned,
+def _factor(  # type: ignore[no-untyped-def]
+    write, mask, label, entry, head, number, heads, stride, labelled
+):
+    r"""Returns where the mask has the factors of an entry, and the factors."""
+    if labelled:
+        place = write.builder.add(write.times(write.column(label, entry), heads), head)
+        return place, write.load(write.at(mask, place), number)
+    place = write.builder.add(write.times(head, stride), entry)
+    return place, write.strided(write.at(mask, place), stride, number)
+
+
+def _write_gradients(  # type: ignore[no-untyped-def]
+    write, q, k, upstream, v, shift, mask, label, grad_mask, pairs, col, i, start, stop, final, heads, features, channels,
+    stride, learned, labelled,
 ):  # fmt: skip
-    r"""Writes the weights of the entries of a row and the gradients of their scores, :obj:`[nnz, 2, heads]` from entry
-    :obj:`base`, and adds to those of the mask.
+    r"""Writes the weights of the entries of a row and the gradients of their scores, :obj:`[stop - start, 2, heads]`, and adds
+    to those of the mask.
     """
     widths = [(features, q, k), (channels, upstream, v)]
 
@@ -59,31 +70,40 @@ def _differentiate(  # type: ignore[no-untyped-def]
         shifts = write.load(write.at(shift, write.times(i, heads), head), number)
         with write.for_range(start, stop) as (entry, _):
             column, products = write.column(col, entry), []
-            later = write.column(col, write.ahead(entry, final))
+            later = column if labelled else write.column(col, write.ahead(entry, final))
             for width, left, right in widths:
                 pitch, offset = write.times(heads, width), write.times(head, width)
-                for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
-                    write.prefetch(row)
+                if not labelled:
+                    for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
+                        write.prefetch(row)
                 x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
                 products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
             score, change = products[0], write.add(products[1], shifts)
-            place = write.builder.add(write.times(head, stride), entry)
-            factor = write.strided(write.at(mask, place), stride, number)
-            target = write.at(pairs, write.times(write.builder.sub(entry, base), write.times(heads, index(2))), head)
+            place, factor = _factor(write, mask, label, entry, head, number, heads, stride, labelled)
+            target = write.at(pairs, write.times(write.builder.sub(entry, start), write.times(heads, index(2))), head)
             write.store(write.multiply(score, factor), target)
             write.store(write.multiply(change, factor), write.at(target, heads))
             with write.builder.if_then(learned):
                 product = write.multiply(score, change)
-                for lane in range(number):  # one after the other: heads may share a number
-                    address = write.at(grad_mask, place, write.times(stride, index(lane)))
-                    write.builder.store(write.add(write.builder.load(address), write.lane(product, lane)), address)
+                if labelled:
+                    total = write.at(grad_mask, place)
+                    write.store(write.add(write.load(total, number), product), total)
+                else:
+                    for lane in range(number):  # one after the other: heads may share a number
+                        address = write.at(grad_mask, place, write.times(stride, index(lane)))
+                        write.builder.store(write.add(write.builder.load(address), write.lane(product, lane)), address)
 
     write.for_groups(heads, differentiate)
 
 
-def _write_sums(  # type: ignore[no-untyped-def]
-    write, weight, x, out, col, place, i, start, stop, heads, channels, first, stride, final, placed
-):
+# The factor of an entry is in its own place, or in that of its label. Labelled entries are those of balls, which are near.
+_weigh, _weigh_labelled = (written(_write_weights, labelled=labelled) for labelled in (False, True))
+_differentiate, _differentiate_labelled = (written(_write_gradients, labelled=labelled) for labelled in (False, True))
+
+
+@written
+def _gather(write, weight, x, out, col, i, start, stop, heads, channels, first, stride):  # type: ignore[no-untyped-def]
+    r"""Writes :math:`\sum_e w_e \mathbf{x}_{col(e)}` over the entries of a row."""
     pitch = write.times(heads, channels)
 
     def gather(head: Any, number: int) -> None:
@@ -93,14 +113,7 @@ def _write_sums(  # type: ignore[no-untyped-def]
         def total(channel: Any, mask: Any) -> None:
             totals = write.variables(number, write.lanes)
             with write.for_range(start, stop) as (entry, _):
-                if placed:  # those of rows have been read before
-                    ahead = write.ahead(entry, final)
-                    write.prefetch(write.at(weight, write.times(write.column(place, ahead), stride), first, head))
-                    later = write.at(x, write.times(write.column(col, ahead), pitch), offset, channel)
-                    for each in write.rows(later, channels, number):
-                        write.prefetch(each)
-                at = write.column(place, entry) if placed else write.builder.sub(entry, start)
-                weights = write.at(weight, write.times(at, stride), first, head)
+                weights = write.at(weight, write.times(write.builder.sub(entry, start), stride), first, head)
                 row = write.at(x, write.times(write.column(col, entry), pitch), offset, channel)
                 for lane, each in enumerate(totals):
                     factor = write.filled(write.builder.load(write.at(weights, index(lane))), write.lanes)
@@ -114,35 +127,50 @@ def _write_sums(  # type: ignore[no-untyped-def]
     write.for_groups(heads, gather)
 
 
-# Both add sum_e w_e x_col(e) over the entries e of a row. The first reads the weights in the order of the entries, the second
-# at given places.
-_gather, _gather_placed = written(_write_sums, placed=False), written(_write_sums, placed=True)
+@written
+def _scatter(write, weight, x, out, col, i, origin, start, stop, heads, channels, first, stride):  # type: ignore[no-untyped-def]
+    r"""Adds :math:`w_e \mathbf{x}_i` to the row :math:`col(e)` of the output, whose first row is that of node
+    :obj:`origin`, for each entry of a row.
+    """
+    pitch = write.times(heads, channels)
+
+    def scatter(head: Any, number: int) -> None:
+        offset = write.times(head, channels)
+        source = write.at(x, write.times(i, pitch), offset)
+
+        def add(channel: Any, mask: Any) -> None:
+            rows = write.rows(write.at(source, channel), channels, number)
+            values = [write.load(row, write.lanes, mask) for row in rows]
+            with write.for_range(start, stop) as (entry, _):
+                weights = write.at(weight, write.times(write.builder.sub(entry, start), stride), first, head)
+                column = write.builder.sub(write.column(col, entry), origin)
+                target = write.at(out, write.times(column, pitch), offset, channel)
+                for lane, value in enumerate(values):
+                    factor = write.filled(write.builder.load(write.at(weights, index(lane))), write.lanes)
+                    place = write.at(target, write.times(channels, index(lane)))
+                    added = write.add(write.load(place, write.lanes, mask), write.multiply(factor, value))
+                    write.store(added, place, mask)
+
+        write.for_channels(channels, add)
+
+    write.for_groups(heads, scatter)
 
 
 @compiled
-def closed_rows(rowptr, col, rowptr_t, col_t, ends):  # type: ignore[no-untyped-def]
-    r"""Writes the ends of the diagonal blocks of a pattern, and returns their number."""
-    count, reach = 0, np.int64(0)
-    for i in range(len(ends)):
-        if rowptr[i + 1] > rowptr[i]:
-            reach = max(reach, np.int64(col[rowptr[i + 1] - 1]))
-        if rowptr_t[i + 1] > rowptr_t[i]:
-            reach = max(reach, np.int64(col_t[rowptr_t[i + 1] - 1]))
-        if reach <= i:
-            ends[count] = i + 1
-            count += 1
-    return count
-
-
-@compiled
-def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, heads, features, channels, stride):  # type: ignore[no-untyped-def]
+def forward_rows(  # type: ignore[no-untyped-def]
+    first, last, most, q, k, v, mask, label, rowptr, col, out, inverse, heads, features, channels, stride
+):
     limits = np.finfo(q.dtype)
     rounding, least = q.dtype.type(16) * limits.eps, limits.tiny / limits.eps
     weight, total, size = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), np.empty(heads, q.dtype)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(q, k, v, mask, weight, total, size, col, i, start, stop, len(col) - 1, heads, features, channels, stride)
-        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads, 0)
+        weigh = q, k, v, mask, label, weight, total, size, col, i, start, stop, len(col) - 1, heads, features, channels, stride
+        if label.size > 0:
+            _weigh_labelled(*weigh)
+        else:
+            _weigh(*weigh)
+        _gather(weight, v, out, col, i, start, stop, heads, channels, 0, heads)
         for head in range(heads):
             # As inverse_weight.
             empty = abs(total[head]) <= max(rounding * size[head], least)
@@ -152,33 +180,26 @@ def forward_rows(first, last, most, q, k, v, mask, rowptr, col, out, inverse, he
                 out[place] *= scale
 
 
-# The weights of the entries, and the gradients of their scores, lie side by side: the columns find both at one place.
 @compiled
 def backward_rows(  # type: ignore[no-untyped-def]
-    first, last, base, q, k, v, mask, rowptr, col, upstream, shift, pairs, grad_q, grad_mask, heads, features, channels, stride
-):
-    learned = grad_mask.size > 0
+    first, last, most, origin, q, k, v, mask, label, rowptr, col, upstream, shift, grad_q, grad_k, grad_v, grad_mask, heads,
+    features, channels, stride,
+):  # fmt: skip
+    # The weights of the entries, and the gradients of their scores.
+    learned, pairs = grad_mask.size > 0, np.empty(2 * most * heads, q.dtype)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _differentiate(
-            q, k, upstream, v, shift, mask, grad_mask, pairs, col,
-            i, base, start, stop, len(col) - 1, heads, features, channels, stride, learned,
+        differentiate = (
+            q, k, upstream, v, shift, mask, label, grad_mask, pairs, col,
+            i, start, stop, len(col) - 1, heads, features, channels, stride, learned,
         )  # fmt: skip
-        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * (start - base) + 1) * heads, 2 * heads, 0)
-
-
-@compiled
-def backward_columns(  # type: ignore[no-untyped-def]
-    first, last, base, q, rowptr, col, place, upstream, pairs, grad_k, grad_v, heads, features, channels
-):
-    for j in range(first, last):
-        start, stop = np.int64(rowptr[j]), np.int64(rowptr[j + 1])
-        _gather_placed(
-            pairs, upstream, grad_v, col, place, j, start, stop, heads, channels, -2 * base * heads, 2 * heads, len(col) - 1
-        )
-        _gather_placed(
-            pairs, q, grad_k, col, place, j, start, stop, heads, features, (1 - 2 * base) * heads, 2 * heads, len(col) - 1
-        )
+        if label.size > 0:
+            _differentiate_labelled(*differentiate)
+        else:
+            _differentiate(*differentiate)
+        _gather(pairs, k, grad_q, col, i, start, stop, heads, features, heads, 2 * heads)
+        _scatter(pairs, upstream, grad_v, col, i, origin, start, stop, heads, channels, 0, 2 * heads)
+        _scatter(pairs, q, grad_k, col, i, origin, start, stop, heads, features, heads, 2 * heads)
 
 
 @compiled
@@ -186,7 +207,7 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
     weight, spare, nnz = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), len(col)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(q, k, v, ones, weight, spare, spare, col, i, start, stop, nnz - 1, heads, features, channels, 0)
+        _weigh(q, k, v, ones, col, weight, spare, spare, col, i, start, stop, nnz - 1, heads, features, channels, 0)
         for head in range(heads):
             highest, total = q.dtype.type(-np.inf), q.dtype.type(0)
             for entry in range(start, stop):
@@ -205,27 +226,31 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
                 place, target = (entry - start) * heads + head, head * nnz + entry
                 alpha[target] = weight[place] * scale
                 weight[place] = alpha[target] * (keep[target] if keep.size > 0 else q.dtype.type(1))
-        _gather(weight, v, out, col, col, i, start, stop, heads, channels, 0, heads, 0)
+        _gather(weight, v, out, col, i, start, stop, heads, channels, 0, heads)
 
 
 @compiled
 def softmax_backward_rows(  # type: ignore[no-untyped-def]
-    first, last, most, k, v, upstream, alpha, grad_alpha, keep, ones, rowptr, col, pairs, grad_q, heads, features, channels
-):
-    change, spare, nnz = np.empty(most * heads, k.dtype), np.empty(heads, k.dtype), len(col)
+    first, last, most, origin, q, k, v, upstream, alpha, grad_alpha, keep, ones, rowptr, col, grad_q, grad_k, grad_v, grad_score,
+    heads, features, channels,
+):  # fmt: skip
+    change, weight = np.empty(most * heads, k.dtype), np.empty(most * heads, k.dtype)
+    spare, nnz = np.empty(heads, k.dtype), len(col)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
-        _weigh(upstream, v, k, ones, change, spare, spare, col, i, start, stop, nnz - 1, heads, channels, features, 0)
+        _weigh(upstream, v, k, ones, col, change, spare, spare, col, i, start, stop, nnz - 1, heads, channels, features, 0)
         for head in range(heads):
             total = k.dtype.type(0)
             for entry in range(start, stop):
                 place, target = (entry - start) * heads + head, head * nnz + entry
                 kept = keep[target] if keep.size > 0 else k.dtype.type(1)
                 added = grad_alpha[target] if grad_alpha.size > 0 else k.dtype.type(0)
-                pairs[2 * entry * heads + head] = alpha[target] * kept
+                weight[place] = alpha[target] * kept
                 change[place] = (change[place] * kept + added) * alpha[target]
                 total += change[place]
             for entry in range(start, stop):
                 place, target = (entry - start) * heads + head, head * nnz + entry
-                pairs[(2 * entry + 1) * heads + head] = change[place] - total * alpha[target]
-        _gather(pairs, k, grad_q, col, col, i, start, stop, heads, features, (2 * start + 1) * heads, 2 * heads, 0)
+                grad_score[entry * heads + head] = change[place] - total * alpha[target]
+        _gather(grad_score, k, grad_q, col, i, start, stop, heads, features, start * heads, heads)
+        _scatter(grad_score, q, grad_k, col, i, origin, start, stop, heads, features, start * heads, heads)
+        _scatter(weight, upstream, grad_v, col, i, origin, start, stop, heads, channels, 0, heads)

@@ -6,8 +6,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.threads import arrays_of
+from pyg_topomask.machine.threads import Array, arrays_of
 
 
 @compiled
@@ -112,3 +113,26 @@ def pattern_of_pairs(row: Tensor, col: Tensor, num_rows: int, num_cols: int, ind
     rowptr = torch.empty(num_rows + 1, dtype=index)
     found = _sort(*arrays_of((row, col, order, by_col, rowptr, distinct, slot)), num_cols)
     return *with_transpose(rowptr, distinct[:found].clone(), num_cols), slot
+
+
+@compiled
+def _closed_rows(rowptr, col, rowptr_t, col_t, ends):  # type: ignore[no-untyped-def]
+    r"""Writes the ends of the diagonal blocks of a pattern, and returns their number."""
+    count, reach = 0, np.int64(0)
+    for i in range(len(ends)):
+        if rowptr[i + 1] > rowptr[i]:
+            reach = max(reach, np.int64(col[rowptr[i + 1] - 1]))
+        if rowptr_t[i + 1] > rowptr_t[i]:
+            reach = max(reach, np.int64(col_t[rowptr_t[i + 1] - 1]))
+        if reach <= i:
+            ends[count] = i + 1
+            count += 1
+    return count
+
+
+def closed_ends(pattern: SparsePattern) -> Array:
+    r"""Returns the ends of the diagonal blocks of a pattern: each node :math:`b` such that no entry connects a node below
+    :math:`b` with one from :math:`b` on. The graphs of a batch end there.
+    """
+    ends = np.empty(pattern.num_rows, np.int64)
+    return ends[: _closed_rows(*arrays_of((pattern.rowptr, pattern.col, pattern.rowptr_t, pattern.col_t)), ends)]

@@ -20,7 +20,7 @@ from torch import Tensor
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.entries import closed_ends
+from pyg_topomask.machine.patterns import closed_ends
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, in_threads
 from pyg_topomask.machine.vectors import dot_rows, index, multiply, multiply_add, written
 

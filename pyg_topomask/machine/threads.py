@@ -52,16 +52,22 @@ def arrays_of(tensors: Iterable[Tensor]) -> tuple[Array, ...]:
     return tuple(map(array_of, tensors))
 
 
-def in_chunks(function: Callable[[int, int], None], ptr: Array, work: int, first: int = 0, last: int | None = None) -> None:
-    r"""Calls a function with the first row and the one after the last of chunks of about as many entries, in threads if there
-    is much to do for each. :obj:`work` counts multiplications for each entry. The function runs without the interpreter's lock.
+def chunk_bounds(ptr: Array, work: int, most: int | None = None) -> list[int]:
+    r"""Returns the rows between which to divide what threads do, in chunks of about as many entries: one chunk if there is
+    little to do. :obj:`work` counts multiplications for each entry. There are :obj:`most` chunks, by default a few for each
+    thread.
     """
-    last = len(ptr) - 1 if last is None else last
-    start, stop, threads = int(ptr[first]), int(ptr[last]), torch.get_num_threads()
-    chunks = min(_SHARES * threads, (stop - start) * work // ALONE) if threads > 1 else 1
+    last, threads = len(ptr) - 1, torch.get_num_threads()
+    first, stop = int(ptr[0]), int(ptr[last])
+    chunks = min(most or _SHARES * threads, (stop - first) * work // ALONE) if threads > 1 else 1
     if chunks < 2:
-        function(first, last)
-        return
-    middle = np.searchsorted(ptr[first:last], np.linspace(start, stop, chunks + 1)[1:-1]) + first
-    bounds = [first, *middle.tolist(), last]
+        return [0, last]
+    return [0, *np.searchsorted(ptr[:last], np.linspace(first, stop, chunks + 1)[1:-1]).tolist(), last]
+
+
+def in_chunks(function: Callable[[int, int], None], ptr: Array, work: int) -> None:
+    r"""Calls a function with the first row and the one after the last of chunks of about as many entries, in threads if there
+    is much to do for each, see :func:`chunk_bounds`. The function runs without the interpreter's lock.
+    """
+    bounds = chunk_bounds(ptr, work)
     in_threads(function, bounds[:-1], bounds[1:])
