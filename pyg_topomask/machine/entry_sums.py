@@ -28,11 +28,10 @@ def _write_weights(  # type: ignore[no-untyped-def]
         offset = write.times(head, features)
         total, size = write.variables(2, number)
         with write.for_range(start, stop) as (entry, _):
-            if not labelled:
-                later = write.times(write.column(col, write.ahead(entry, final)), heads)
-                for tensor, width in ((k, features), (v, channels)):
-                    for row in write.rows(write.at(tensor, write.times(write.builder.add(later, head), width)), width, number):
-                        write.prefetch(row)
+            later = write.times(write.column(col, write.ahead(entry, final)), heads)
+            for tensor, width in ((k, features), (v, channels)):
+                for row in write.rows(write.at(tensor, write.times(write.builder.add(later, head), width)), width, number):
+                    write.prefetch(row)
             key = write.at(k, write.times(write.column(col, entry), pitch), offset)
             queries, keys = (write.rows(x, features, number) for x in (write.at(query, offset), key))
             _, factor = _factor(write, mask, label, entry, head, number, heads, stride, labelled)
@@ -70,12 +69,11 @@ def _write_gradients(  # type: ignore[no-untyped-def]
         shifts = write.load(write.at(shift, write.times(i, heads), head), number)
         with write.for_range(start, stop) as (entry, _):
             column, products = write.column(col, entry), []
-            later = column if labelled else write.column(col, write.ahead(entry, final))
+            later = write.column(col, write.ahead(entry, final))
             for width, left, right in widths:
                 pitch, offset = write.times(heads, width), write.times(head, width)
-                if not labelled:
-                    for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
-                        write.prefetch(row)
+                for row in write.rows(write.at(right, write.times(later, pitch), offset), width, number):
+                    write.prefetch(row)
                 x, y = write.at(left, write.times(i, pitch), offset), write.at(right, write.times(column, pitch), offset)
                 products.append(write.dots(write.rows(x, width, number), write.rows(y, width, number), width))
             score, change = products[0], write.add(products[1], shifts)
@@ -128,7 +126,7 @@ def _gather(write, weight, x, out, col, i, start, stop, heads, channels, first, 
 
 
 @written
-def _scatter(write, weight, x, out, col, i, origin, start, stop, heads, channels, first, stride):  # type: ignore[no-untyped-def]
+def _scatter(write, weight, x, out, col, i, origin, start, stop, final, heads, channels, first, stride):  # type: ignore[no-untyped-def]
     r"""Adds :math:`w_e \mathbf{x}_i` to the row :math:`col(e)` of the output, whose first row is that of node
     :obj:`origin`, for each entry of a row.
     """
@@ -143,6 +141,9 @@ def _scatter(write, weight, x, out, col, i, origin, start, stop, heads, channels
             values = [write.load(row, write.lanes, mask) for row in rows]
             with write.for_range(start, stop) as (entry, _):
                 weights = write.at(weight, write.times(write.builder.sub(entry, start), stride), first, head)
+                later = write.builder.sub(write.column(col, write.ahead(entry, final)), origin)
+                for place in write.rows(write.at(out, write.times(later, pitch), offset, channel), channels, number):
+                    write.prefetch(place)
                 column = write.builder.sub(write.column(col, entry), origin)
                 target = write.at(out, write.times(column, pitch), offset, channel)
                 for lane, value in enumerate(values):
@@ -198,8 +199,8 @@ def backward_rows(  # type: ignore[no-untyped-def]
         else:
             _differentiate(*differentiate)
         _gather(pairs, k, grad_q, col, i, start, stop, heads, features, heads, 2 * heads)
-        _scatter(pairs, upstream, grad_v, col, i, origin, start, stop, heads, channels, 0, 2 * heads)
-        _scatter(pairs, q, grad_k, col, i, origin, start, stop, heads, features, heads, 2 * heads)
+        _scatter(pairs, upstream, grad_v, col, i, origin, start, stop, len(col) - 1, heads, channels, 0, 2 * heads)
+        _scatter(pairs, q, grad_k, col, i, origin, start, stop, len(col) - 1, heads, features, heads, 2 * heads)
 
 
 @compiled
@@ -252,5 +253,5 @@ def softmax_backward_rows(  # type: ignore[no-untyped-def]
                 place, target = (entry - start) * heads + head, head * nnz + entry
                 grad_score[entry * heads + head] = change[place] - total * alpha[target]
         _gather(grad_score, k, grad_q, col, i, start, stop, heads, features, start * heads, heads)
-        _scatter(grad_score, q, grad_k, col, i, origin, start, stop, heads, features, start * heads, heads)
-        _scatter(weight, upstream, grad_v, col, i, origin, start, stop, heads, channels, 0, heads)
+        _scatter(grad_score, q, grad_k, col, i, origin, start, stop, len(col) - 1, heads, features, start * heads, heads)
+        _scatter(weight, upstream, grad_v, col, i, origin, start, stop, len(col) - 1, heads, channels, 0, heads)
