@@ -48,8 +48,8 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
             out = _attend_low_rank(q, k, values, factors, graph)
         elif chosen == 'edges':
             entries, halo = _entries_of(mask)
-            arguments = (halo.pad(q), *halo.gather_all(k, values), [entries.value.to(dtype)])
-            out = attend_entries(*arguments, list(entries.pattern.tensors))[0][: q.size(0)]
+            arguments = (halo.pad(q), *halo.gather_all(k, values), [entries.values.to(dtype)])
+            out = attend_entries(*arguments, entries.positions)[0][: q.size(0)]
         else:
             # As many at a time in all processes, which then communicate as often.
             width = torch.tensor(features_at_a_time(max(graph.sizes) * v.size(1) * (v.size(2) + 1)))

@@ -26,12 +26,12 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyState
 from pyg_topomask.masks.base.expected_visits import gram_of_powers
+from pyg_topomask.masks.base.hop_pairs import Hops
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.chain import Chain
 from pyg_topomask.operators.sparse import Sparse
-from pyg_topomask.walks.features import WalkFeatures
 
 Generator = torch.Generator | None
 
@@ -120,11 +120,10 @@ def _prepare_hops(mask: masks.HopMask, graph: Shard, generator: Generator) -> Ha
     # All shortest paths of a node lie within its neighborhood.
     halo, row, col, _ = graph.neighborhood(mask.flow, mask.max_hops)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
-    pairs: WalkFeatures = graph.group.together(lambda: mask.listed(subgraph))
-    kept = pairs.start < graph.num_nodes
-    start, visited, length, load = (tensor[kept] for tensor in (pairs.start, pairs.visited, pairs.length, pairs.load))
-    walks = WalkFeatures(start, visited, length, load, halo.size, mask.max_hops)
-    return HaloState(_without_edges(halo.size, graph.device), halo, walks)
+    pairs: Hops = graph.group.together(lambda: mask.listed(subgraph))
+    kept = pairs.row < graph.num_nodes
+    local = Hops(pairs.row[kept], pairs.col[kept], pairs.distance[kept], halo.size)
+    return HaloState(_without_edges(halo.size, graph.device), halo, local)
 
 
 def _without_edges(num_nodes: int, device: torch.device, data: Data | None = None) -> Graph:

@@ -1,7 +1,6 @@
 r"""Linear attention along the entries of a sparse mask by machine code, where Numba is installed.
 
-A row adds to the gradients of its keys and values. Threads take parts of the rows. Each has gradients of its own for the columns
-that its rows reach.
+A row adds to the gradients of its keys and values. Threads take parts of the rows, and each adds to gradients of its own.
 """
 
 from __future__ import annotations
@@ -16,15 +15,17 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.entry_sums import backward_rows, forward_rows, softmax_backward_rows, softmax_rows
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, chunk_bounds, in_chunks, in_threads
 
+_NO_LABELS = torch.empty(0, dtype=torch.int32)
+
 
 def attend_entries(
     pattern: SparsePattern, q: Tensor, k: Tensor, v: Tensor, mask: Tensor, label: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
     r"""Returns the output, :obj:`[N, H, d]`, and the inverse weights of the rows, :obj:`[N, H]`, under a mask with entries
-    :obj:`[H, nnz]` or :obj:`[1, nnz]`, or with entries that a table :obj:`[labels, H]` has for the labels, :obj:`[nnz]`.
+    :obj:`[H, nnz]` or :obj:`[1, nnz]`, or with those that a table :obj:`[H or 1, labels]` has for the labels, :obj:`[nnz]`.
     """
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
-    rowptr, col, *arrays = arrays_of((pattern.rowptr, pattern.col, q, k, v, mask, _labels(label)))
+    rowptr, col, *arrays = arrays_of((pattern.rowptr, pattern.col, q, k, v, *_factors(mask, label, q.size(1))))
     sizes, most = (q.size(1), q.size(2), v.size(2), _stride(mask)), int(np.diff(rowptr).max(initial=0))
 
     def run(first: int, last: int) -> None:
@@ -47,17 +48,19 @@ def attend_entries_backward(
     r"""Returns the gradients of queries, keys and values, and that of the mask or the table if it is learned, from those of
     numerators, :obj:`[N, H, d]`, and denominators, :obj:`[N, H]`.
     """
-    grad_q, of_entries = q.new_empty(q.shape), mask.new_zeros(mask.shape if learned and label is None else 0)
-    rowptr, col, *arrays = arrays_of((pattern.rowptr, pattern.col, q, k, v, mask, _labels(label)))
+    factors, labels = _factors(mask, label, q.size(1))
+    rowptr, col, *arrays = arrays_of((pattern.rowptr, pattern.col, q, k, v, factors, labels))
     sizes, most = (q.size(1), q.size(2), v.size(2), _stride(mask)), int(np.diff(rowptr).max(initial=0))
+    grad_q, of_entries = q.new_empty(q.shape), mask.new_zeros(mask.shape if learned and label is None else 0)
 
-    def run(first: int, last: int, origin: int, grad_k: Tensor, grad_v: Tensor, *tables: Tensor) -> None:
-        grads = arrays_of((grad_q, grad_k, grad_v, *(tables or (of_entries,))))
+    def run(first: int, last: int, origin: int, grad_k: Tensor, grad_v: Tensor, *table: Tensor) -> None:
+        grads = arrays_of((grad_q, grad_k, grad_v, *(table or (of_entries,))))
         backward_rows(first, last, most, origin, *arrays, rowptr, col, *arrays_of(sums), *grads, *sizes)
 
-    table = [mask] if learned and label is not None else []
-    of_columns = _by_columns(run, pattern, 2 * sum(sizes[1:3]) * q.size(1), (k, v), table)
-    return [grad_q, *of_columns[:2], *(of_columns[2:] if table else [of_entries] * learned)]
+    shared = [factors] if learned and label is not None else []
+    grad_k, grad_v, *of_labels = _by_columns(run, pattern, 2 * sum(sizes[1:3]) * q.size(1), (k, v), shared)
+    of_table = [each.t() if mask.size(0) > 1 else each.sum(1).unsqueeze(0) for each in of_labels]
+    return [grad_q, grad_k, grad_v, *([of_entries] if learned and label is None else of_table)]
 
 
 def attend_softmax(
@@ -130,8 +133,9 @@ def _stride(mask: Tensor) -> int:
     return mask.size(1) if mask.size(0) > 1 else 0
 
 
-def _labels(label: Tensor | None) -> Tensor:
-    return torch.empty(0, dtype=torch.int16) if label is None else label
+def _factors(mask: Tensor, label: Tensor | None, heads: int) -> tuple[Tensor, Tensor]:
+    r"""Returns the entries of a mask and no labels, or the values of labels, :obj:`[labels, H]`, and the labels."""
+    return (mask, _NO_LABELS) if label is None else (mask.expand(heads, -1).t().contiguous(), label)
 
 
 def _arrays(*tensors: Tensor | None) -> list[Array]:

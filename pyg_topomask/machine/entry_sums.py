@@ -232,8 +232,8 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
 
 @compiled
 def softmax_backward_rows(  # type: ignore[no-untyped-def]
-    first, last, most, origin, q, k, v, upstream, alpha, grad_alpha, keep, ones, rowptr, col, grad_q, grad_k, grad_v, grad_score,
-    heads, features, channels,
+    first, last, most, origin, q, k, v, upstream, alpha, grad_alpha, keep, ones, rowptr, col, grad_q, grad_k, grad_v,
+    grad_score, heads, features, channels,
 ):  # fmt: skip
     change, weight = np.empty(most * heads, k.dtype), np.empty(most * heads, k.dtype)
     spare, nnz = np.empty(heads, k.dtype), len(col)

@@ -12,9 +12,8 @@ from torch.nn.functional import pad
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.flow import check_flow
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.masks.base.hop_pairs import StoredHops, pairs_within
+from pyg_topomask.masks.base.hop_pairs import Hops, StoredHops, pairs_within
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
@@ -23,7 +22,6 @@ from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse import lazy_sparse
 from pyg_topomask.utils.checks import check_choice, check_size
-from pyg_topomask.walks.features import WalkFeatures
 
 #: Initial values by name, called with the number of heads and of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
@@ -143,37 +141,28 @@ class HopMask(LogarithmicMask):
         few = self.max_hops < torch.iinfo(torch.uint8).max
         return StoredBlocks('hop', (self.max_hops, self.flow), torch.uint8 if few else torch.int16)
 
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> WalkFeatures | StoredHops:
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Hops | StoredHops:
         if (labels := self.stored_blocks.load(graph)) is not None:
-            return StoredHops(labels.to(torch.int16), graph.segments, self.max_hops)
+            return StoredHops(labels.to(torch.int16), graph.segments)
         return self.listed(graph)
 
-    def listed(self, graph: Graph) -> WalkFeatures:
-        r"""Lists the pairs of nodes within :math:`K` edges as walks, whose length is the distance."""
+    def listed(self, graph: Graph) -> Hops:
+        r"""Lists the pairs of nodes within :math:`K` edges."""
         row, col = graph.row_and_col(self.flow)
         pattern, _ = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
-        start, visited, length = pairs_within(pattern.tensors, self.max_hops)
-        load = torch.ones_like(start, dtype=torch.get_default_dtype())
-        return WalkFeatures(start, visited, length, load, graph.num_nodes, self.max_hops)
+        return Hops(*pairs_within(pattern.tensors, self.max_hops), graph.num_nodes)
 
-    def bind(self, graph: Graph, state: WalkFeatures | StoredHops) -> MaskOperator:
+    def bind(self, graph: Graph, state: Hops | StoredHops) -> MaskOperator:
         f = self.f
         # They are not formed where blocks serve instead.
-        entries = SparseEntries(lambda: Entries(state.pattern, state.values(f)), state.nnz)
+        entries = SparseEntries(lambda: Entries(state.pattern, f, state.distance), state.nnz)
         return lazy_sparse(graph.segments, self.heads, entries, self._blocks(graph, state, f))
 
-    def _blocks(self, graph: Graph, state: WalkFeatures | StoredHops, f: Tensor) -> PreparedBlocks | None:
+    def _blocks(self, graph: Graph, state: Hops | StoredHops, f: Tensor) -> PreparedBlocks | None:
         r"""Returns the blocks of the graphs as functions of the number of hops."""
         if self.max_hops >= torch.iinfo(torch.int16).max:
             return None
 
-        def labels(segments: Segments, dtype: torch.dtype) -> Tensor:
-            if isinstance(state, StoredHops):
-                return state.labels
-            # Label 0 is that of pairs at larger distances.
-            label = torch.zeros(1, segments.num_pairs, dtype=torch.int16, device=segments.device)
-            label[0, segments.pairs(state.start, state.visited)] = 1 + state.length.to(torch.int16)
-            return label
-
         cache: dict[Hashable, Any] = graph.cached(('labels', self.settings()), dict)
-        return PreparedBlocks(pad(f, (1, 0)), labels, cache, graph.num_nodes, labels=1)
+        # Label 0 is that of pairs at larger distances.
+        return PreparedBlocks(pad(f, (1, 0)), lambda segments, _: state.labels(segments), cache, graph.num_nodes, labels=1)

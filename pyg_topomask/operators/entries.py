@@ -24,10 +24,23 @@ Listed = TypeVar('Listed', bound='SparseEntries')
 
 @dataclass(frozen=True)
 class Entries:
-    r"""The entries of a sparse mask: their positions, and their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads."""
+    r"""The entries of a sparse mask: their positions, and their values, :obj:`[H, nnz]`, or :obj:`[1, nnz]` for all heads. If
+    entries have labels, :obj:`[nnz]`, the values are those of the labels, :obj:`[H or 1, labels]`.
+    """
 
     pattern: SparsePattern
-    value: Tensor
+    values: Tensor
+    label: Tensor | None = None
+
+    @property
+    def value(self) -> Tensor:
+        r"""The value of each entry, :obj:`[H or 1, nnz]`."""
+        return self.values if self.label is None else self.values.index_select(1, self.label)
+
+    @property
+    def positions(self) -> list[Tensor]:
+        r"""The tensors of the pattern and, if entries have labels, these."""
+        return [*self.pattern.tensors, *([] if self.label is None else [self.label])]
 
 
 @dataclass(frozen=True)
@@ -79,7 +92,7 @@ class SparseEntries:
 
     def scaled(self, scale: Tensor) -> SparseEntries:
         r"""Returns the entries times a number, or times one number per head, :obj:`[H]`."""
-        return self.with_values(lambda each: Entries(each.pattern, each.value * scale.to(each.value.dtype).unsqueeze(-1)))
+        return self.with_values(lambda each: replace(each, values=each.values * scale.to(each.values.dtype).unsqueeze(-1)))
 
     def weighted(self, left: Tensor, right: Tensor) -> SparseEntries:
         r"""Returns the entrywise product with a mask of low rank, given its factors, :obj:`[N, H or 1, r]`."""

@@ -116,7 +116,7 @@ def _edges(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
     assert sparse is not None
     entries, column_scale = sparse.without_row_scale()
     k = k if column_scale is None else k * column_scale.to(k.dtype).unsqueeze(-1)
-    return attend_entries(q, k, v, [entries.value.to(q.dtype)], list(entries.pattern.tensors))[0]
+    return attend_entries(q, k, v, [entries.values.to(q.dtype)], entries.positions)[0]
 
 
 def _low_rank(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, rows: Tensor | None) -> Tensor:

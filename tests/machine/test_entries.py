@@ -16,7 +16,8 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine import backend as numba_backend
 from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.sparse import sparse_operator
+from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.sparse import lazy_sparse, sparse_operator
 from pyg_topomask.ops import masked_linear_attention
 
 compiled = pytest.importorskip('pyg_topomask.machine.entries', reason='Numba is not installed')
@@ -146,74 +147,65 @@ def test_positions_of_either_type(index: torch.dtype, monkeypatch: pytest.Monkey
         torch.testing.assert_close(actual, expected)
 
 
-@pytest.mark.parametrize('shared', [True, False], ids=['shared', 'per_head'])
-def test_threads_and_groups_of_heads_change_no_bit(shared: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize('labelled', [False, True])
+@pytest.mark.parametrize('shared', [False, True])
+def test_threads_change_only_last_digits(shared: bool, labelled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
     pattern, threads = random_pattern(40), torch.get_num_threads()
-    value = torch.rand(1 if shared else 8, pattern.nnz)
-    arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(formed_sparse, pattern, heads=8)
+    value = torch.rand(1 if shared else 8, 5 if labelled else pattern.nnz)
+    label = torch.randint(5, (pattern.nnz,), dtype=torch.int32) if labelled else None
+    arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(of_labels, pattern, label, heads=8)
     expected = results(*arguments)
-    blocks: list[int] = []
+    parts: list[int] = []
 
-    def counted(function: object, *bounds: list[int]) -> list[None]:
-        blocks.append(len(bounds[0]))
+    def counted(function: object, *bounds: list[int]) -> list[object]:
+        parts.append(len(bounds[0]))
         return in_threads(function, *bounds)
 
     monkeypatch.setattr('pyg_topomask.machine.threads.in_threads', counted)
+    monkeypatch.setattr('pyg_topomask.machine.entries.in_threads', counted)
     monkeypatch.setattr('pyg_topomask.machine.threads.ALONE', 1)
-    monkeypatch.setattr(compiled, 'ALONE', 1)
     try:
         torch.set_num_threads(3)
-        for actual, one in zip(results(*arguments), expected, strict=True):
-            assert torch.equal(actual, one)
+        actual = results(*arguments)
     finally:
         torch.set_num_threads(threads)
-    assert blocks == [12, 12, 12]
-    monkeypatch.setattr(compiled, '_PAIRS', 2 * 4 * pattern.nnz)
-    for actual, one in zip(results(*arguments), expected, strict=True):
-        torch.testing.assert_close(actual, one) if shared else torch.testing.assert_close(actual, one, rtol=0, atol=0)
+    assert parts == [12, 3]
+    of_rows = (0, 1) if labelled else (0, 1, 4)
+    for place, (each, one) in enumerate(zip(actual, expected, strict=True)):
+        assert torch.equal(each, one) if place in of_rows else torch.allclose(each, one, rtol=1e-5, atol=1e-5)
 
 
-def side_by_side(sizes: list[int]) -> SparsePattern:
-    """The patterns of several graphs, some without nodes that attend."""
-    blocks = [torch.rand(size, size) < 0.4 for size in sizes]
-    for block in blocks[::2]:
-        block[::3] = block[:, ::4] = False
-    return SparsePattern.from_sorted(*torch.block_diag(*blocks).nonzero().t(), sum(sizes), sum(sizes))
+def of_labels(pattern: SparsePattern, label: Tensor | None, value: Tensor, heads: int) -> MaskOperator:
+    segments = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), pattern.num_rows).segments
+    return lazy_sparse(segments, heads, SparseEntries(lambda: Entries(pattern, value, label), pattern.nnz))
 
 
-def test_parts_are_closed() -> None:
+@pytest.mark.parametrize('heads', [1, 6])
+@pytest.mark.usefixtures('backend')
+def test_labels_are_the_entries_that_they_stand_for(heads: int) -> None:
     torch.manual_seed(0)
-    pattern = side_by_side([9, 5, 1, 12, 30, 2])
-    numbers_of_parts = []
-    for together in (1, 200, 2**30):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(compiled, '_TOGETHER', together)
-            parts = compiled._closed_parts(pattern, 2)
-        assert [first for first, *_ in parts] == [0, *(last for _, last, *_ in parts)][:-1]
-        assert parts[-1][1] == pattern.num_rows
-        for first, last, start, stop in parts:
-            assert [start, stop] == pattern.rowptr[[first, last]].tolist()
-            inside = (pattern.row >= first) & (pattern.row < last)
-            assert torch.equal(inside, (pattern.col >= first) & (pattern.col < last))
-        numbers_of_parts.append(len(parts))
-    assert numbers_of_parts[0] > numbers_of_parts[1] > numbers_of_parts[2] == 1
+    pattern, table = random_pattern(23), torch.randn(heads, 4, dtype=torch.float64)
+    label, tensors = torch.randint(4, (pattern.nnz,), dtype=torch.int32), numbers(23, 6, 5, 9)
+    *outputs, of_table = results(tensors, table, partial(of_labels, pattern, label, heads=heads))
+    *expected, of_entries = results(tensors, table[:, label], partial(formed_sparse, pattern, heads=heads))
+    for each, one in zip(outputs, expected, strict=True):
+        torch.testing.assert_close(each, one)
+    sums = np.stack([of_entries.numpy()[:, label.numpy() == each].sum(1) for each in range(4)], axis=1)
+    np.testing.assert_allclose(of_table.numpy(), sums, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.parametrize('threads', [1, 2])
-def test_parts_change_no_bit(threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures('backend')
+def test_second_derivatives_of_labels() -> None:
     torch.manual_seed(0)
-    pattern, before = side_by_side([9, 5, 1, 12, 30, 2]), torch.get_num_threads()
-    arguments = numbers(59, 4, 16, 16, torch.float32), torch.rand(4, pattern.nnz), partial(formed_sparse, pattern, heads=4)
-    expected = results(*arguments)
-    monkeypatch.setattr(compiled, '_TOGETHER', 1)
-    monkeypatch.setattr(compiled, 'ALONE', 100 * 4 * 32)  # one part is large
-    try:
-        torch.set_num_threads(threads)
-        for actual, one in zip(results(*arguments), expected, strict=True):
-            assert torch.equal(actual, one)
-    finally:
-        torch.set_num_threads(before)
+    pattern, table = random_pattern(7, 0.6), torch.rand(2, 3, dtype=torch.float64)
+    label = torch.randint(3, (pattern.nnz,), dtype=torch.int32)
+    leaves = [each.abs().requires_grad_() for each in (*numbers(7, 2, 3, 2)[:3], table)]
+
+    def attend(q: Tensor, k: Tensor, v: Tensor, table: Tensor) -> Tensor:
+        return masked_linear_attention(q, k, v, of_labels(pattern, label, table, heads=2), 'edges')
+
+    assert torch.autograd.gradgradcheck(attend, leaves)
 
 
 def test_nan_and_infinity_stay_in_their_rows(backend: bool) -> None:

@@ -227,8 +227,8 @@ def test_stored_pairs_are_those_of_the_plain_version(plain: Callable[[], None]) 
     for turn in (lambda: None, plain):
         turn()
         graph = Graph.from_data(data)
-        visits = graph.state(mask).pairs.visits()
-        results.append([*visits, graph.structure])
+        state = graph.state(mask)
+        results.append([state.distance, *state.pattern.tensors, graph.structure])
     assert all(map(torch.equal, *results))
     assert results[0][0].dtype == torch.int32
 

@@ -19,7 +19,7 @@ from pyg_topomask.masks.base.power_entries import _listed, count_within
 from pyg_topomask.operators.spectral_bound import GlobalReductions, spectral_bound
 from pyg_topomask.walks.features import WalkFeatures
 
-pytest.importorskip('numba', reason='Numba is not installed')
+patterns = pytest.importorskip('pyg_topomask.machine.patterns', reason='Numba is not installed')
 
 SIZES = [(0, 0), (1, 0), (1, 3), (9, 4), (30, 90), (700, 900)]
 
@@ -49,11 +49,11 @@ def equal(results: tuple[list[Tensor], list[Tensor]]) -> bool:
 def test_patterns(size: int, number: int, both: Callable) -> None:
     row, col = pairs(size, number)
 
-    def patterns() -> list[Tensor]:
+    def tensors() -> list[Tensor]:
         pattern, slot = SparsePattern.from_pairs(row, col, size, size + 2)
         return [*pattern.tensors, slot]
 
-    compiled, plain = both(patterns)
+    compiled, plain = both(tensors)
     assert equal((compiled, plain))
     dense = np.zeros((size, size + 2), dtype=bool)
     dense[row.numpy(), col.numpy()] = True
@@ -166,3 +166,15 @@ def test_wrong_edges_are_refused(edges: list[list[int]], batch: list[int] | None
     check_edges(torch.tensor([[0, 3], [0, 3]]), 4, None, torch.tensor([0, 0, 1, 1]))
     with pytest.raises(ValueError, match=r'^(edge_index|batch): got'):
         check_edges(torch.tensor(edges), 4, None, given)
+
+
+def test_no_entry_leads_across_the_ends_of_blocks() -> None:
+    torch.manual_seed(0)
+    blocks = [torch.rand(size, size) < 0.4 for size in (9, 5, 1, 12, 30, 2)]
+    for block in blocks[::2]:
+        block[::3] = block[:, ::4] = False
+    dense = torch.block_diag(*blocks)
+    pattern = SparsePattern.from_sorted(*dense.nonzero().t(), *dense.shape)
+    closed = [end for end in range(1, 60) if not dense[:end, end:].any() and not dense[end:, :end].any()]
+    assert patterns.closed_ends(pattern).tolist() == closed
+    assert {9, 14, 15, 27, 57, 59} <= set(closed)

@@ -41,10 +41,10 @@ def test_pairs_far_apart_are_listed_in_order() -> None:
     node = torch.arange(5_000)
     edges = torch.cat([torch.stack([node, (node + step) % 5_000]) for step in (2_500, 3_000)], dim=1)
     state = HopMask(max_hops=2).prepare(Graph.from_tensors(edges, 5_000))
-    offset = (state.start - state.visited).long().remainder(5_000)  # paths end at the row
+    offset = (state.row - state.col).long().remainder(5_000)  # paths end at the row
     hops = {0: 0, 2_500: 1, 3_000: 1, 500: 2, 1_000: 2}  # twice 2,500 returns
-    assert [hops[step] for step in offset.tolist()] == state.length.tolist()
-    key = state.start.long() * 5_000 + state.visited
+    assert [hops[step] for step in offset.tolist()] == state.distance.tolist()
+    key = state.row.long() * 5_000 + state.col
     assert (key.diff() > 0).all()
     assert key.numel() == 5 * 5_000
 

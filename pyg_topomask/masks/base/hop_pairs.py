@@ -17,7 +17,6 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.masks.base.power_entries import count_within
 from pyg_topomask.utils.functorch import outside_transforms
-from pyg_topomask.walks.features import WalkFeatures
 
 # The largest number of pairs to list, which needs about four gigabytes.
 _MOST = 2**26
@@ -65,40 +64,67 @@ def _check_count(count: int, max_hops: int) -> None:
 
 
 @dataclass(frozen=True)
+class Hops:
+    r"""The pairs of nodes within a number of hops, in ascending order, and their distances, :obj:`[nnz]`."""
+
+    row: Tensor
+    col: Tensor
+    distance: Tensor
+    num_nodes: int
+
+    @property
+    def nnz(self) -> int:
+        return self.distance.numel()
+
+    @cached_property
+    @outside_transforms
+    def pattern(self) -> SparsePattern:
+        with torch.inference_mode(False):  # kept, and possibly used in training later
+            return SparsePattern.from_sorted(self.row, self.col, self.num_nodes, self.num_nodes)
+
+    def labels(self, segments: Segments) -> Tensor:
+        r"""Returns the labels of :class:`StoredHops`."""
+        labels = torch.zeros(1, segments.num_pairs, dtype=torch.int16, device=segments.device)
+        labels[0, segments.pairs(self.row, self.col)] = 1 + self.distance.to(torch.int16)
+        return labels
+
+
+@dataclass(frozen=True)
 class StoredHops:
     r"""The pairs of nodes within :obj:`max_hops` edges, given a label of each pair of nodes of the same graph in int16,
     :obj:`[1, num_pairs]`: one more than the distance, or 0 beyond. They are listed when they are called for.
     """
 
-    labels: Tensor
+    label: Tensor
     segments: Segments
-    max_hops: int
 
     @cached_property
     def nnz(self) -> int:
-        return int(self.labels.count_nonzero())
+        return int(self.label.count_nonzero())
 
     @cached_property
     @outside_transforms
-    def pairs(self) -> WalkFeatures:
+    def _pairs(self) -> Hops:
         with torch.inference_mode(False):  # kept, and possibly used in training later
-            start, visited, length = self._listed()
-            load = torch.ones_like(start, dtype=torch.get_default_dtype())
-            return WalkFeatures(start, visited, length, load, self.segments.num_nodes, self.max_hops)
+            return Hops(*self._listed(), self.segments.num_nodes)
 
     def _listed(self) -> tuple[Tensor, Tensor, Tensor]:
-        if compiled := kernel('labelled_pairs', self.labels.device):
-            pairs: tuple[Tensor, Tensor, Tensor] = compiled(self.labels, self.segments.ptr, self.nnz)
+        if compiled := kernel('labelled_pairs', self.label.device):
+            pairs: tuple[Tensor, Tensor, Tensor] = compiled(self.label, self.segments.ptr, self.nnz)
             return pairs
-        place, size = self.labels[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]
+        place, size = self.label[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]
         ends = size.cumsum(0)  # of the pairs of each node
         start = torch.searchsorted(ends, place, right=True)
         visited = place - (ends - size - self.segments.first)[start]
-        return start.int(), visited.int(), self.labels[0, place].int() - 1
+        return start.int(), visited.int(), self.label[0, place].int() - 1
 
     @property
     def pattern(self) -> SparsePattern:
-        return self.pairs.pattern
+        return self._pairs.pattern
 
-    def values(self, f: Tensor) -> Tensor:
-        return self.pairs.values(f)
+    @property
+    def distance(self) -> Tensor:
+        return self._pairs.distance
+
+    def labels(self, segments: Segments) -> Tensor:
+        return self.label

@@ -20,9 +20,10 @@ _ROWS = 2**15
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
+    pattern, label = _positions(constants)
     if compiled := kernel('attend_entries', q.device):
-        return compiled(SparsePattern(*constants), q, k, v, mask)
-    rowptr, col, *_ = constants
+        return compiled(pattern, q, k, v, mask, label)
+    rowptr, col, mask = pattern.rowptr, pattern.col, _entries(mask, label)
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
     summed = v.new_ones(v.size(0), v.size(2) + 1)  # a column of ones, whose products are the denominators
     # Blocks of rows keep what is computed in cache; a GPU takes all rows at once.
@@ -50,11 +51,12 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    q, k, v, (mask,), constants, *_ = inputs
-    pattern = SparsePattern(*constants)
+    q, k, v, (values,), constants, *_ = inputs
+    pattern, label = _positions(constants)
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
     if compiled := kernel('attend_entries_backward', q.device):
-        return compiled(pattern, q, k, v, mask, (grad_numerator, grad_denominator), bool(learnable))
+        return compiled(pattern, q, k, v, values, (grad_numerator, grad_denominator), bool(learnable), label)
+    mask = _entries(values, label)
     grad_q, grad_k, grad_v = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)
     grad_mask = [torch.zeros_like(mask) for _ in learnable]
     for head in range(q.size(1)):  # one after the other: there are many entries
@@ -70,11 +72,23 @@ def _backward(
         grad_weight.mul_(mask[row_of_mask])
         grad_q[:, one] = spmm(pattern, grad_weight, key)
         grad_k[:, one] = spmm(pattern, grad_weight, query, transpose=True)
+    if label is not None:
+        grad_mask = [torch.zeros_like(values).index_add_(1, label, grad) for grad in grad_mask]
     return [grad_q, grad_k, grad_v, *grad_mask]
 
 
 def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    return attend_at(SparsePattern(*inputs.constants), inputs.tensors[0], inputs, inverse)
+    pattern, label = _positions(inputs.constants)
+    return attend_at(pattern, _entries(inputs.tensors[0], label), inputs, inverse)
+
+
+def _positions(constants: Sequence[Tensor]) -> tuple[SparsePattern, Tensor | None]:
+    r"""Returns the pattern of the entries, and their labels, :obj:`[nnz]`, if they have some."""
+    return SparsePattern(*constants[:5]), constants[5] if len(constants) > 5 else None
+
+
+def _entries(values: Tensor, label: Tensor | None) -> Tensor:
+    return values if label is None else values.index_select(1, label)
 
 
 attend_entries = attention_op('attend_entries', _forward, _backward, _plain)
