@@ -12,6 +12,8 @@ from pyg_topomask.machine.vectors import dot_rows, multiply, multiply_add
 
 # Scores that are computed at a time: few enough for the nearest cache of a core.
 _TILE = 2**12
+# Sums of each label that are added up in turn.
+_PARTS = 4
 
 
 @compiled
@@ -69,11 +71,14 @@ def _gather(terms, labels, product, place, every, cells, count, sums):  # type: 
     if labels.size == 0:
         dot_rows(terms, product, sums, place, every, 0, 0, 0, 1, count, cells)
         return
+    # Neighbors often have one label. An addition to the sum that the last one has changed would wait for it.
     sums[:] = 0
     for first in range(place, labels.size, every):
         of_pairs = labels[first : first + cells]
         for cell in range(cells):
-            sums[of_pairs[cell]] += product[cell]
+            sums[cell % _PARTS * count + of_pairs[cell]] += product[cell]
+    for part in range(count, _PARTS * count):
+        sums[part % count] += sums[part]
 
 
 @compiled
@@ -113,7 +118,7 @@ def _backward(  # type: ignore[no-untyped-def]
     pitch, every, kind = channels + 1, pairs[-1], q.dtype
     keys, values = np.empty(heads * features * most, kind), np.empty(heads * pitch * most, kind)
     score, change, mask = np.empty(rows * most, kind), np.empty(rows * most, kind), np.empty(masks * rows * most, kind)
-    product, sums = np.empty(rows * most, kind), np.empty(count, kind)
+    product, sums = np.empty(rows * most, kind), np.empty(_PARTS * count, kind)
     for graph in range(first_graph, last_graph):
         first, number = ptr[graph], ptr[graph + 1] - ptr[graph]
         for head in range(heads):

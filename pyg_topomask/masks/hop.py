@@ -150,7 +150,8 @@ class HopMask(LogarithmicMask):
         r"""Lists the pairs of nodes within :math:`K` edges."""
         row, col = graph.row_and_col(self.flow)
         pattern, _ = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
-        return Hops(*pairs_within(pattern.tensors, self.max_hops), graph.num_nodes)
+        row, col, distance = pairs_within(pattern.tensors, self.max_hops)
+        return Hops(row, col, distance, graph.num_nodes)
 
     def bind(self, graph: Graph, state: Hops | StoredHops) -> MaskOperator:
         f = self.f

@@ -15,8 +15,8 @@ from pyg_topomask.operators.sparse import Sparse
 ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
 
 # The sizes bound memory. The factors were measured on one core of a CPU: python -m benchmarks hot_paths layers
-#: Entries in all heads up to which the edges route is chosen: its gradients take some ten numbers for each.
-_MOST_ENTRIES = 2**27
+#: Entries in all heads up to which the edges route is chosen: its gradients take two numbers for each.
+_MOST_ENTRIES = 2**28
 #: How many multiplications with entries take as long as one of the features route, with Numba and without.
 _SPARSE_COMPILED, _SPARSE = 2, 1
 #: Numbers in the blocks of all heads up to which they are formed even if queries and values take less; and at most.
