@@ -67,8 +67,8 @@ def test_too_many_entries_are_formed_on_no_route() -> None:
         entries = replace(adjacency.entries, max_nnz=most)
         return Alternatives(adjacency, entries, segments=adjacency.segments, heads=heads, cost=2**40)
 
-    assert choose_route(mask_of(2**27), 16, 16) == choose_route(mask_of(2**25, 4), 16, 16) == 'edges'
-    assert choose_route(mask_of(2**27 + 1), 16, 16) == choose_route(mask_of(2**25 + 1, 4), 16, 16) == 'blocks'
+    assert choose_route(mask_of(2**28), 16, 16) == choose_route(mask_of(2**26, 4), 16, 16) == 'edges'
+    assert choose_route(mask_of(2**28 + 1), 16, 16) == choose_route(mask_of(2**26 + 1, 4), 16, 16) == 'blocks'
     few, many = mask_of(2**28), mask_of(2**28 + 1)
     q = torch.ones(adjacency.segments.num_nodes, 1, 2)
     expected = masked_linear_attention(q, q, q, few, 'edges')
