@@ -35,7 +35,6 @@ def test_verdicts() -> None:
     text = ' '.join(TEXT.split())
     for row in read('advise'):
         assert (row['verdict'] in text) == (row['data'] in ('built-in trees', 'digits'))
-        # Six epochs of molecules showed a gain that thirty do not: see the note of the table.
-        assert (row['says'] == row['our table']) == (not row['data'].startswith('Peptides-func'))
+        assert row['says'] == row['our table']
         assert float(row['trainings']) > 0.9  # the share of the time that trainings take
         assert float(row['over a training']) < 1.2  # the target is 1.1, which ENZYMES and the molecules miss
