@@ -194,7 +194,8 @@ class HeatKernelMask(DiffusionMask):
         if pair is not None and self.kind in ('laplacian', 'normalized_laplacian'):
             given = f'edges whose weights differ between {pair} and {pair[::-1]} for kind={self.kind!r}'
             accepted = 'symmetric graphs (transforms.ToUndirected makes them), or "random_walk_laplacian" and "adjacency"'
-            raise ArgumentError('edge_index', given, accepted)
+            remedy = 'EdgeWeights(symmetric=True) learns such weights' if weight.requires_grad else ''
+            raise ArgumentError('edge_index', given, accepted, remedy)
         degree = nodes.degree(weight)
         chebyshev = pair is None and self.kind != 'random_walk_laplacian'
         radius, growth, excess = 1.0, 1.0, 0.0

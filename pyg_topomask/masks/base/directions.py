@@ -19,6 +19,9 @@ DIRECTIONS = {
     'unused': 'The mask reads no edges.',
 }
 
+#: The masks that hand gradients on to edge weights, for errors.
+LEARNS_WEIGHTS = 'AdjacencyMask, PowerSeriesMask, HeatKernelMask, TreeMask(kind="exp"), and compositions with them'
+
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
     r"""Warns once for each mask whose matrix has no direction, if the graph has one. Names the mask that follows edges."""
@@ -40,5 +43,5 @@ def warn_of_lost_gradient(mask: Any, graph: Graph) -> None:
     mask.told_of_gradient = True
     warn(
         f'edge_weight: got weights that require a gradient, which {type(mask).__name__} does not hand on to them. '
-        'PowerSeriesMask and HeatKernelMask do. Detach weights that are not learned.'
+        f'These masks do: {LEARNS_WEIGHTS}. Detach weights that are not learned.'
     )
