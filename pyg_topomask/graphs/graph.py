@@ -121,8 +121,8 @@ class Graph(States):
         return graph if isinstance(graph, Graph) else cls.from_data(graph)
 
     def with_weights(self, edge_weight: Tensor) -> Graph:
-        r"""Returns the same graph with other edge weights, :obj:`[E]`, such as those that a layer has learned. The two share what
-        masks prepare from the edges alone.
+        r"""Returns the same graph with other edge weights, :obj:`[E]`, such as those that :class:`~pyg_topomask.nn.EdgeWeights`
+        learns. The two share what masks prepare from the edges alone.
         """
         check_not_transformed(edge_weight=edge_weight)
         check_weight(edge_weight, self.num_edges)

@@ -112,9 +112,7 @@ def _check(edge_attr: Tensor, num_edges: int, edge_dim: int, dtype: torch.dtype)
     size = 'edge_dim' if edge_dim == -1 else edge_dim
     accepted = f'[{num_edges}, {size}] of {dtype}, a row for each edge'
     if not isinstance(edge_attr, Tensor) or not edge_attr.is_floating_point():
-        remedy = (
-            f'use torch.nn.Embedding(number of types, {size})(edge_attr.view(-1)) for types, and edge_attr.float() for counts'
-        )
+        remedy = f'use torch.nn.Embedding(num_types, {size})(edge_attr.view(-1)) for types, and edge_attr.float() for counts'
         raise ArgumentError('edge_attr', described(edge_attr), accepted, remedy)
     if edge_attr.dim() != 2 or edge_attr.size(0) != num_edges or edge_dim not in (-1, edge_attr.size(1)):
         remedy = ''

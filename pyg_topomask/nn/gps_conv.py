@@ -296,5 +296,5 @@ def _check_edge_weights(edge_weights: EdgeWeights, attn: Module | None) -> None:
         accepted = 'None and an EdgeWeights, such as EdgeWeights(edge_dim=8)'
         raise ArgumentError('edge_weights', repr(edge_weights), accepted, instance_of(edge_weights))
     if attn is None or not getattr(attn, 'learns_weights', True):
-        given = f'an EdgeWeights for {attn}, which hands no gradient on to edge weights'
+        given = f'an EdgeWeights for {type(getattr(attn, "mask", attn)).__name__}, which hands no gradient on to edge weights'
         raise ArgumentError('edge_weights', given, f'None, and attentions under {LEARNS_WEIGHTS}')

@@ -14,7 +14,7 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.prepared_blocks import blocks_of
-from pyg_topomask.operators.sparse_matmul import product, spmm
+from pyg_topomask.operators.sparse_matmul import product, sample, spmm
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # Numbers in a chunk of columns that stays in the cache of a core, and in that of all.
@@ -49,7 +49,7 @@ class Polynomial(MaskOperator):
         return polynomial_action(self.coefficients, self.value, self.pattern, x, self.method, self.transposed)
 
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return 1 not in learnable  # gradients of the entries of the matrix take a block for each power
+        return 1 not in learnable and not self.value.requires_grad  # gradients of the entries have none
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return kernel('attend_polynomial', q.device)(*self._arguments(q.dtype), q, k, v)
@@ -74,16 +74,14 @@ def polynomial_action(
     r"""Multiplies a block :obj:`[N, H, c]` by a :class:`Polynomial` of a sparse matrix. Differentiable in the coefficients, the
     entries and the block.
 
-    Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients in :obj:`x` and in the coefficients.
-    The gradient in :obj:`value` keeps one block per degree.
+    Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients. That in :obj:`value` computes the
+    terms again, of a few columns at a time.
     """
     work = x.to(torch.promote_types(x.dtype, torch.float32))
     coefficients, value = coefficients.to(work.dtype), value.to(work.dtype)
     if x.numel() == 0:
         return x.clone()
-    if value.requires_grad:
-        out = _plain(work, coefficients, value, method, transpose, pattern)
-    elif work.stride(1) == 0 and not work.requires_grad:
+    if work.stride(1) == 0 and not work.requires_grad:
         out = _SharedPolynomial.apply(
             work[:, 0], coefficients.expand(x.size(1), -1), value, method, transpose, *pattern.tensors
         )
@@ -155,6 +153,29 @@ def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
     return step
 
 
+def _gradients_of_matrix(
+    value: Tensor, pattern: SparsePattern, transpose: bool, method: str, terms: Sequence[Tensor], upstream: Sequence[Tensor]
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of the entries, :obj:`[1, nnz]`, and of :math:`\mathbf{x}`, given the terms :math:`\mathbf{B}^k
+    \mathbf{x}` or :math:`T_k(\mathbf{B}) \mathbf{x}` and the gradients of each: the recurrence of the terms, backwards.
+    """
+    step, last, after, pairs = _raw_step(value, pattern, not transpose), upstream[-1], None, []
+    for k in range(len(terms) - 2, -1, -1):
+        factor = 2.0 if method == 'chebyshev' and k > 0 else 1.0
+        pairs.append((factor * last, terms[k]))
+        grad = step(factor, last, 1.0, upstream[k], None)
+        last, after = grad if after is None or method == 'powers' else grad.sub_(after), last
+    if not pairs:
+        return torch.zeros_like(value), last
+    left, right = (torch.cat(side, dim=1) for side in zip(*pairs, strict=True))
+    of_entries = sample(pattern.rowptr, pattern.col, *((right, left) if transpose else (left, right)))
+    return of_entries.unsqueeze(0), last
+
+
+def _kept_terms(step: Step, x: Tensor, count: int, method: str) -> list[Tensor]:
+    return list(_terms(lambda alpha, u, beta, w, spare: step(alpha, u, beta, w, None), x, count, method))
+
+
 def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
     r"""Coefficients for each column of :obj:`x.flatten(1)`, rather than for each head, :obj:`[K + 1, H c]`."""
     return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).flatten(1)
@@ -197,10 +218,12 @@ class _Polynomial(LoopedFunction):
         x, coefficients, value, *pattern = ctx.saved_tensors
         if torch.is_grad_enabled():
 
-            def plain(x: Tensor, coefficients: Tensor) -> Tensor:
+            def plain(x: Tensor, coefficients: Tensor, value: Tensor) -> Tensor:
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
-            return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
+            return (*gradients(plain, grads, x, coefficients, value), None, None) + (None,) * len(pattern)
+        if ctx.needs_input_grad[2]:
+            return (*_backward_with_entries(ctx, grads[0]), None, None) + (None,) * len(pattern)
         if compiled := kernel('polynomial_action_backward', x.device):
             matrix = _matrix(value, pattern, ctx.transpose)
             return (*compiled(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
@@ -217,9 +240,29 @@ class _Polynomial(LoopedFunction):
                 if ctx.needs_input_grad[1]:
                     grad_columns[k, chunk] = torch.mul(term, inputs, out=product).sum(0)
             grad_x[:, chunk] = total
-        grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
-        grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
-        return (grad_x.view(x.shape), grad_coefficients, None, None, None) + (None,) * len(pattern)
+        return (grad_x.view(x.shape), _of_heads(grad_columns, coefficients, x), None, None, None) + (None,) * len(pattern)
+
+
+def _of_heads(grad_columns: Tensor, coefficients: Tensor, x: Tensor) -> Tensor:
+    r"""Adds up gradients of coefficients of the columns of :obj:`x.flatten(1)`, :obj:`[K + 1, H c]`, by head."""
+    grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
+    return grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
+
+
+def _backward_with_entries(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns the gradients of :obj:`x`, the coefficients and the entries."""
+    x, coefficients, value, *tensors = ctx.saved_tensors
+    pattern, by_column, grad_value = SparsePattern(*tensors), _by_column(coefficients, x), torch.zeros_like(value)
+    step, grad_columns, grad_x = _raw_step(value, pattern, ctx.transpose), torch.empty_like(by_column), x.new_empty(x.shape)
+    for chunk in _chunks(x):
+        columns, factors = grad.flatten(1)[:, chunk].contiguous(), by_column[:, chunk]
+        terms = _kept_terms(step, x.flatten(1)[:, chunk].contiguous(), coefficients.size(1), ctx.method)
+        grad_columns[:, chunk] = torch.stack([(term * columns).sum(0) for term in terms])
+        upstream = [c * columns for c in factors]
+        of_entries, of_x = _gradients_of_matrix(value, pattern, ctx.transpose, ctx.method, terms, upstream)
+        grad_value += of_entries
+        grad_x.flatten(1)[:, chunk] = of_x
+    return grad_x, _of_heads(grad_columns, coefficients, x), grad_value
 
 
 class _SharedPolynomial(LoopedFunction):
@@ -243,15 +286,20 @@ class _SharedPolynomial(LoopedFunction):
         x, coefficients, value, *pattern = ctx.saved_tensors
         if torch.is_grad_enabled():
 
-            def plain(coefficients: Tensor) -> Tensor:
+            def plain(coefficients: Tensor, value: Tensor) -> Tensor:
                 shared = x.unsqueeze(1).expand(-1, coefficients.size(0), -1)
                 return _plain(shared, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
-            return (None, *gradients(plain, grads, coefficients), None, None, None) + (None,) * len(pattern)
-        step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
+            return (None, *gradients(plain, grads, coefficients, value), None, None) + (None,) * len(pattern)
+        matrix, learned = SparsePattern(*pattern), ctx.needs_input_grad[2]
+        step, grad = _raw_step(value, matrix, ctx.transpose), torch.zeros_like(coefficients)
+        grad_value = torch.zeros_like(value) if learned else None
         for chunk in _chunks(x):
-            upstream = grads[0][..., chunk].transpose(0, 1).flatten(1)
-            terms = _terms(step, x[:, chunk].contiguous(), coefficients.size(1), ctx.method)
+            upstream, given = grads[0][..., chunk].transpose(0, 1).flatten(1), x[:, chunk].contiguous()
+            terms = (_kept_terms if learned else _terms)(step, given, coefficients.size(1), ctx.method)
             for k, term in enumerate(terms):
                 grad[:, k] += upstream @ term.flatten()
-        return (None, grad, None, None, None) + (None,) * len(pattern)
+            if grad_value is not None:
+                of_terms = (coefficients.t() @ upstream).view(-1, *given.shape)
+                grad_value += _gradients_of_matrix(value, matrix, ctx.transpose, ctx.method, list(terms), of_terms.unbind())[0]
+        return (None, grad, grad_value, None, None) + (None,) * len(pattern)
