@@ -13,7 +13,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.prepared_blocks import blocks_of
+from pyg_topomask.operators.prepared_blocks import blocks_of, units_of
 from pyg_topomask.operators.sparse_matmul import product, sample, spmm
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
@@ -113,8 +113,11 @@ def polynomial_terms(
 
 def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, method: str, segments: Segments) -> Tensor:
     r"""Returns the entries of polynomials of a sparse matrix with coefficients :obj:`[J, K + 1]`, in the data type of the
-    entries, at all pairs of nodes of the same graph, by row, :obj:`[J, num_pairs]`. Not differentiable.
+    entries, at all pairs of nodes of the same graph, by row, :obj:`[J, num_pairs]`. Differentiable in the entries and the
+    coefficients.
     """
+    if value.requires_grad:
+        return _PolynomialBlocks.apply(basis, value.unsqueeze(0), method, segments, *pattern.tensors)
     if compiled := kernel('polynomial_blocks', value.device):
         return compiled(pattern, value, basis, method, segments)
     return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
@@ -303,3 +306,39 @@ class _SharedPolynomial(LoopedFunction):
                 of_terms = (coefficients.t() @ upstream).view(-1, *given.shape)
                 grad_value += _gradients_of_matrix(value, matrix, ctx.transpose, ctx.method, list(terms), of_terms.unbind())[0]
         return (None, grad, grad_value, None, None) + (None,) * len(pattern)
+
+
+class _PolynomialBlocks(LoopedFunction):
+    r"""Entries of polynomials at all pairs of nodes of the same graph. The backward pass computes the terms again."""
+
+    @staticmethod
+    def forward(basis: Tensor, value: Tensor, method: str, segments: Segments, *pattern: Tensor) -> Tensor:
+        return polynomial_blocks(value[0].detach(), SparsePattern(*pattern), basis, method, segments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        basis, value, ctx.method, ctx.segments, *pattern = inputs
+        ctx.save_for_backward(basis, value, *pattern)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        basis, value, *tensors = ctx.saved_tensors
+        pattern, (units, place) = SparsePattern(*tensors), units_of(ctx.segments, value.dtype)
+        if torch.is_grad_enabled():
+
+            def plain(basis: Tensor, value: Tensor) -> Tensor:
+                shared = units.unsqueeze(1).expand(-1, basis.size(0), -1)
+                blocks = _plain(shared, basis, value, ctx.method, False, pattern)
+                return blocks.transpose(0, 1).flatten(1).index_select(1, place)
+
+            return (*gradients(plain, grads, basis, value), None, None) + (None,) * len(tensors)
+        step, grad_basis, grad_value = _raw_step(value, pattern, False), torch.zeros_like(basis), torch.zeros_like(value)
+        upstream = units.new_zeros(basis.size(0), units.numel()).index_copy_(1, place, grads[0]).view(-1, *units.shape)
+        for chunk in _chunks(units):
+            terms = _kept_terms(step, units[:, chunk].contiguous(), basis.size(1), ctx.method)
+            of_blocks = upstream[..., chunk].flatten(1)
+            of_terms = (basis.t() @ of_blocks).view(-1, *terms[0].shape).unbind()
+            grad_value += _gradients_of_matrix(value, pattern, False, ctx.method, terms, of_terms)[0]
+            if ctx.needs_input_grad[0]:
+                grad_basis += of_blocks @ torch.stack(terms).flatten(1).t()
+        return (grad_basis, grad_value, None, None) + (None,) * len(tensors)

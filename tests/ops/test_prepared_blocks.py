@@ -183,7 +183,7 @@ def test_labels_name_the_coefficients_that_add_up(heads: int, form: str) -> None
     leaves, results = [*(tensor.requires_grad_() for tensor in inputs(graph.num_nodes)), coefficients], []
     ones = torch.stack([(labels == label).sum(0) for label in range(4)]).double()
     for terms in (labels, ones):
-        out, _ = prepared_blocks.attend_prepared_blocks(*leaves[:3], [coefficients], [graph.segments.ptr, terms])
+        out, _ = prepared_blocks.attend_prepared_blocks(*leaves[:3], [coefficients, terms], [graph.segments.ptr])
         grads = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
         results.append([out, *grads, *torch.autograd.grad(grads[0].sin().sum(), leaves[1:])])
     for actual, expected in zip(*results, strict=True):
