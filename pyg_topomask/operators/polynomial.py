@@ -323,7 +323,13 @@ class _PolynomialBlocks(LoopedFunction):
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         basis, value, *tensors = ctx.saved_tensors
-        pattern, (units, place) = SparsePattern(*tensors), units_of(ctx.segments, value.dtype)
+        pattern, learned = SparsePattern(*tensors), ctx.needs_input_grad[0]
+        compiled = kernel('polynomial_blocks_backward', value.device)
+        if compiled and not torch.is_grad_enabled():
+            given = pattern, value[0], basis, ctx.method, ctx.segments, grads[0]
+            grad_value, grad_basis = compiled(*given, learned)
+            return (grad_basis if learned else None, grad_value.unsqueeze(0), None, None) + (None,) * len(tensors)
+        units, place = units_of(ctx.segments, value.dtype)
         if torch.is_grad_enabled():
 
             def plain(basis: Tensor, value: Tensor) -> Tensor:
@@ -339,6 +345,6 @@ class _PolynomialBlocks(LoopedFunction):
             of_blocks = upstream[..., chunk].flatten(1)
             of_terms = (basis.t() @ of_blocks).view(-1, *terms[0].shape).unbind()
             grad_value += _gradients_of_matrix(value, pattern, False, ctx.method, terms, of_terms)[0]
-            if ctx.needs_input_grad[0]:
+            if learned:
                 grad_basis += of_blocks @ torch.stack(terms).flatten(1).t()
         return (grad_basis, grad_value, None, None) + (None,) * len(tensors)
