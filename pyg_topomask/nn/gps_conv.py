@@ -6,6 +6,7 @@ import inspect
 from functools import singledispatch
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Module
@@ -187,10 +188,15 @@ class TopoGPSConv(GPSConv):
     ) -> Tensor:
         edges = graph.edge_index if isinstance(graph, Graph) else edges
         if self.edge_weights is not None:
-            graph = self.edge_weights.weigh(as_graph(x, edges, weight, batch, graph), edge_attr, x)
+            graph = self._weighed(x, edge_attr, edges, weight, batch, graph)
             edges, weight, batch = graph.edge_index, None, graph.batch
         out: Tensor = self.attn(x, edges, edge_weight=weight, batch=batch, graph=graph)
         return out
+
+    @torch.compiler.disable  # weights are checked, and their mask prepared, at every call
+    def _weighed(self, x: Tensor, edge_attr: Tensor | None, *given: Any) -> Graph:
+        assert self.edge_weights is not None
+        return self.edge_weights.weigh(as_graph(x, *given), edge_attr, x)
 
     def _residual(self, h: Tensor, x: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:
         return self._norm(F.dropout(h, p=self.dropout, training=self.training) + x, norm, batch)

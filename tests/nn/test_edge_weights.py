@@ -248,7 +248,10 @@ def test_softmax_attention_learns_weights() -> None:
         (lambda e: e[:, 1:], r'shape \(14, 3\) of torch.float64; accepted: \[14, 4\] of torch.float64, a row for each edge'),
         (lambda e: e[:, 0], r'shape \(14,\) of .*; use edge_attr.view\(-1, 1\), and edge_dim=1'),
         (lambda e: torch.cat([e, e[:3]]), r'shape \(17, 4\) of .*; edges that are added later, such as self-loops, need'),
-        (lambda e: e.long(), r'shape \(14, 4\) of torch.int64; .*; use torch.nn.Embedding\(num_types, 4\)\(edge_attr.view\(-1\)\)'),
+        (
+            lambda e: e.long(),
+            r'shape \(14, 4\) of torch.int64; .*; use torch.nn.Embedding\(num_types, 4\)\(edge_attr.view\(-1\)\)',
+        ),
         (lambda e: e.bool(), r'shape \(14, 4\) of torch.bool; '),
         (lambda e: e.float(), r'torch.float32; accepted: torch.float64, the data type of the parameters'),
         (lambda e: e.index_fill(0, torch.tensor([3]), torch.nan), r'features of edge 3 whose weight is not finite'),
@@ -272,7 +275,9 @@ def test_features_that_are_missing_are_named() -> None:
 
 @pytest.mark.parametrize('attn', [MaskedLinearAttention(4, 2, GRFMask()), KMIPAttention(4), 'pyg', MaskedLinearAttention(4)])
 def test_attention_without_gradients_of_weights_is_refused(attn: Module | str) -> None:
-    with pytest.raises(ValueError, match=r'^edge_weights: got an EdgeWeights for \w+, which .*; accepted: None, and .*AdjacencyMask'):
+    with pytest.raises(
+        ValueError, match=r'^edge_weights: got an EdgeWeights for \w+, which .*; accepted: None, and .*AdjacencyMask'
+    ):
         TopoGPSConv(4, None, attn=attn, edge_weights=EdgeWeights(4))
     with pytest.raises(ValueError, match=r'^edge_weights: got .*; accepted: None and an EdgeWeights, such as'):
         TopoGPSConv(4, None, attn=attention('adjacency'), edge_weights=4)
@@ -281,7 +286,9 @@ def test_attention_without_gradients_of_weights_is_refused(attn: Module | str) -
 def test_asymmetric_weights_of_a_symmetric_kernel_are_refused() -> None:
     data, layer = batch(), attention('heat')
     weight = random(EdgeWeights(4))(data.edge_attr, data.edge_index)
-    with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ .*; EdgeWeights\(symmetric=True\) learns'):
+    with pytest.raises(
+        ValueError, match=r'^edge_index: got edges whose weights differ .*; EdgeWeights\(symmetric=True\) learns'
+    ):
         layer(data.x, data.edge_index, weight, data.batch)
 
 
