@@ -42,10 +42,9 @@ def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | 
     if value != 'learned':
         raise ArgumentError(option, repr(value), '"learned" and null')
     if not getattr(attn, 'learns_weights', True):
-        words = 'Adjacency, HeatKernel, PowerSeries, Tree with kind: exp, and Masked with one of these'
-        raise ArgumentError(
-            option, f'"learned", and {name} hands no gradient on to edge weights', f'null; {words} take "learned"'
-        )
+        given = f'"learned" for {name}, which hands no gradient on to edge weights'
+        remedy = 'Adjacency, HeatKernel, PowerSeries, Tree with kind: exp, and Masked with one of these do'
+        raise ArgumentError(option, given, 'null', remedy)
     if not cfg.dataset.edge_encoder:
         remedy = 'dataset.edge_encoder: True and dataset.edge_encoder_name: LinearEdgeAttr encode the edge features'
         raise ArgumentError(option, '"learned" without encoded edge features', 'null', remedy)
