@@ -58,7 +58,7 @@ class EdgeWeights(torch.nn.Module):
         self.symmetric = symmetric
         self.lin_edge = linear(edge_dim, hidden_channels)
         self.lin_node = None if channels is None else linear(channels, hidden_channels, bias=False)
-        self.lin_out = linear(hidden_channels, 1)
+        self.lin_out = torch.nn.Linear(hidden_channels, 1)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

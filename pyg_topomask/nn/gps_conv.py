@@ -186,6 +186,7 @@ class TopoGPSConv(GPSConv):
     def _attend(
         self, x: Tensor, edges: Adj, weight: Tensor | None, edge_attr: Tensor | None, batch: Tensor | None, graph: Graph | None
     ) -> Tensor:
+        assert self.attn is not None
         edges = graph.edge_index if isinstance(graph, Graph) else edges
         if self.edge_weights is not None:
             graph = self._weighed(x, edge_attr, edges, weight, batch, graph)

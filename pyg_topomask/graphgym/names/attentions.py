@@ -116,8 +116,8 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
         raise ArgumentError('mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults')
-    taken = ('bias', 'channels', 'dropout', EDGE_WEIGHTS, 'feature_map', 'route', 'sums')
-    clash = [each.name for each in parameters if each.name in taken]
+    of_layer = ('bias', 'channels', 'dropout', EDGE_WEIGHTS, 'feature_map', 'route', 'sums')
+    clash = [each.name for each in parameters if each.name in of_layer]
     if clash:
         raise ArgumentError(
             'mask', f'{mask.__name__}, whose argument {clash[0]!r} is one of the attention', 'classes with other arguments'
