@@ -157,22 +157,26 @@ def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
 
 
 def _gradients_of_matrix(
-    value: Tensor, pattern: SparsePattern, transpose: bool, method: str, terms: Sequence[Tensor], upstream: Sequence[Tensor]
+    value: Tensor,
+    pattern: SparsePattern,
+    transpose: bool,
+    method: str,
+    terms: Sequence[Tensor],
+    upstream: Callable[[int], Tensor],
 ) -> tuple[Tensor, Tensor]:
     r"""Returns the gradients of the entries, :obj:`[1, nnz]`, and of :math:`\mathbf{x}`, given the terms :math:`\mathbf{B}^k
-    \mathbf{x}` or :math:`T_k(\mathbf{B}) \mathbf{x}` and the gradients of each: the recurrence of the terms, backwards.
+    \mathbf{x}` or :math:`T_k(\mathbf{B}) \mathbf{x}`, and the gradient of term :math:`k` as a function: the recurrence of the
+    terms, backwards.
     """
-    step, last, after, pairs = _raw_step(value, pattern, not transpose), upstream[-1], None, []
+    step, last, after = _raw_step(value, pattern, not transpose), upstream(len(terms) - 1), None
+    of_entries = torch.zeros_like(value)
     for k in range(len(terms) - 2, -1, -1):
         factor = 2.0 if method == 'chebyshev' and k > 0 else 1.0
-        pairs.append((factor * last, terms[k]))
-        grad = step(factor, last, 1.0, upstream[k], None)
+        row, col = (terms[k], last) if transpose else (last, terms[k])
+        of_entries[0].add_(sample(pattern.rowptr, pattern.col, row, col), alpha=factor)
+        grad = step(factor, last, 1.0, upstream(k), None)
         last, after = grad if after is None or method == 'powers' else grad.sub_(after), last
-    if not pairs:
-        return torch.zeros_like(value), last
-    left, right = (torch.cat(side, dim=1) for side in zip(*pairs, strict=True))
-    of_entries = sample(pattern.rowptr, pattern.col, *((right, left) if transpose else (left, right)))
-    return of_entries.unsqueeze(0), last
+    return of_entries, last
 
 
 def _kept_terms(step: Step, x: Tensor, count: int, method: str) -> list[Tensor]:
@@ -184,12 +188,12 @@ def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
     return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).flatten(1)
 
 
-def _chunks(x: Tensor) -> list[slice]:
-    r"""Cuts the columns so that the terms of a chunk stay in cache on a CPU."""
+def _chunks(x: Tensor, wide: int = _WIDE) -> list[slice]:
+    r"""Cuts the columns so that the terms of a chunk stay in cache on a CPU, of large graphs so many columns."""
     columns = x[0].numel()
     width = columns
     if x.device.type == 'cpu':
-        width = max(_NEAR // x.size(0), min(_FAR // x.size(0), _WIDE), _FAST) // _FAST * _FAST
+        width = max(_NEAR // x.size(0), min(_FAR // x.size(0), wide), _FAST) // _FAST * _FAST
     return [slice(start, start + width) for start in range(0, columns, width)]
 
 
@@ -257,12 +261,13 @@ def _backward_with_entries(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tens
     x, coefficients, value, *tensors = ctx.saved_tensors
     pattern, by_column, grad_value = SparsePattern(*tensors), _by_column(coefficients, x), torch.zeros_like(value)
     step, grad_columns, grad_x = _raw_step(value, pattern, ctx.transpose), torch.empty_like(by_column), x.new_empty(x.shape)
-    for chunk in _chunks(x):
+    for chunk in _chunks(x, _FAST):
         columns, factors = grad.flatten(1)[:, chunk].contiguous(), by_column[:, chunk]
         terms = _kept_terms(step, x.flatten(1)[:, chunk].contiguous(), coefficients.size(1), ctx.method)
         grad_columns[:, chunk] = torch.stack([(term * columns).sum(0) for term in terms])
-        upstream = [c * columns for c in factors]
-        of_entries, of_x = _gradients_of_matrix(value, pattern, ctx.transpose, ctx.method, terms, upstream)
+        of_entries, of_x = _gradients_of_matrix(
+            value, pattern, ctx.transpose, ctx.method, terms, lambda k, factors=factors, columns=columns: factors[k] * columns
+        )
         grad_value += of_entries
         grad_x.flatten(1)[:, chunk] = of_x
     return grad_x, _of_heads(grad_columns, coefficients, x), grad_value
@@ -304,7 +309,8 @@ class _SharedPolynomial(LoopedFunction):
                 grad[:, k] += upstream @ term.flatten()
             if grad_value is not None:
                 of_terms = (coefficients.t() @ upstream).view(-1, *given.shape)
-                grad_value += _gradients_of_matrix(value, matrix, ctx.transpose, ctx.method, list(terms), of_terms.unbind())[0]
+                of_chunk = list(terms), of_terms.__getitem__
+                grad_value += _gradients_of_matrix(value, matrix, ctx.transpose, ctx.method, *of_chunk)[0]
         return (None, grad, grad_value, None, None) + (None,) * len(pattern)
 
 
@@ -343,8 +349,8 @@ class _PolynomialBlocks(LoopedFunction):
         for chunk in _chunks(units):
             terms = _kept_terms(step, units[:, chunk].contiguous(), basis.size(1), ctx.method)
             of_blocks = upstream[..., chunk].flatten(1)
-            of_terms = (basis.t() @ of_blocks).view(-1, *terms[0].shape).unbind()
-            grad_value += _gradients_of_matrix(value, pattern, False, ctx.method, terms, of_terms)[0]
+            of_terms = (basis.t() @ of_blocks).view(-1, *terms[0].shape)
+            grad_value += _gradients_of_matrix(value, pattern, False, ctx.method, terms, of_terms.__getitem__)[0]
             if learned:
                 grad_basis += of_blocks @ torch.stack(terms).flatten(1).t()
         return (grad_basis, grad_value, None, None) + (None,) * len(tensors)
