@@ -19,6 +19,7 @@ from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.chain import Chain
+from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
@@ -174,19 +175,26 @@ class GRFMask(WalkingMask, LogarithmicMask):
     def direction(self) -> str:  # type: ignore[override]
         return 'followed' if self.asymmetric is True else 'both ways'
 
+    @property
+    def learns_weights(self) -> bool:  # type: ignore[override]
+        return self.walk_settings.importance
+
     def settings(self) -> Hashable:
         return type(self), self.walk_settings, self.seed, self.stitch, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> PairedWalks:
-        warn_of_lost_gradient(self, graph)
-        drawn = generator is not None or self.fresh
-        if not drawn and (stored := load_walks(graph, self.walk_settings)) is not None:
+        drawn, weight = generator is not None or self.fresh, graph.edge_weight
+        learned = self.learns_weights and weight is not None and weight.requires_grad
+        stored = None if drawn or graph.unweighted is not None else load_walks(graph, self.walk_settings)
+        if stored is not None or not learned:
+            warn_of_lost_gradient(self, graph)
+        if stored is not None:
             if self.stitch > 1:
                 raise ArgumentError('stitch', f'{self.stitch} for data with stored walks', '1, or data without stored walks')
             return PairedWalks(*stored)
         seeds = [None if drawn else seed_of_factor(self.seed, factor) for factor in range(self.stitch)]
         again = self.fresh or self.stitch > 1
-        first, *stitched = (paired_walks(graph, self.walk_settings, seed, generator, again) for seed in seeds)
+        first, *stitched = (paired_walks(graph, self.walk_settings, seed, generator, again, learned) for seed in seeds)
         first.stitched = tuple(stitched)
         return first
 
@@ -215,7 +223,16 @@ class GRFMask(WalkingMask, LogarithmicMask):
                     keys.append(query.T if same else features(factor.key, key_f).T)
             return Chain((*queries, *reversed(keys)))
 
-        entries = None if self.stitch > 1 else state.listed(lambda walks: walks.entries(f, key_f))
+        def without_gradient() -> Entries:
+            warn_of_lost_gradient(self, graph)
+            return state.detached().entries(f, key_f)
+
+        if self.stitch > 1:
+            entries = None
+        elif state.learned:
+            entries = SparseEntries(without_gradient)  # for what works with nothing else: no number is known
+        else:
+            entries = state.listed(lambda walks: walks.entries(f, key_f))
         return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property, singledispatch
+from functools import cached_property, partial, singledispatch
 from typing import Any
 
 import torch
@@ -15,9 +15,10 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.learned import learned_walks
 from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
 from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.walk import sample_ensembles
+from pyg_topomask.walks.walk import sample_ensembles, sample_walks
 
 
 @dataclass
@@ -57,6 +58,16 @@ class PairedWalks:
         """
         return SparseEntries(lambda: make(self), self.estimated_entries if estimated else self.num_pairs)
 
+    @property
+    def learned(self) -> bool:
+        r"""Whether loads hand gradients on to edge weights."""
+        return self.query.load.requires_grad
+
+    def detached(self) -> PairedWalks:
+        r"""Returns the walks without gradients."""
+        query = self.query.detached()
+        return PairedWalks(query, query if self.key is self.query else self.key.detached())
+
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
@@ -75,9 +86,15 @@ class PairedWalks:
 
 @singledispatch
 def paired_walks(
-    graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None, again: bool
+    graph: Graph,
+    settings: WalkSettings,
+    seed: int | None,
+    generator: torch.Generator | None,
+    again: bool,
+    learned: bool = False,
 ) -> PairedWalks:
     r"""Samples walks as :func:`~pyg_topomask.walks.walk.sample_ensembles`. More walks may follow :obj:`again`. Shards sample
-    those from their nodes.
+    those from their nodes. Loads hand gradients on to :obj:`learned` edge weights.
     """
-    return PairedWalks(*sample_ensembles(graph, settings, seed, generator))
+    sample = partial(learned_walks, keep=seed is not None) if learned else sample_walks
+    return PairedWalks(*sample_ensembles(graph, settings, seed, generator, sample))
