@@ -19,7 +19,6 @@ from pyg_topomask.masks.power_series import warn_of_growth
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.chain import Chain
-from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
@@ -58,7 +57,8 @@ class GRFMask(WalkingMask, LogarithmicMask):
     :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. They need at least
     :obj:`max_walk_length` hops, two ensembles for :obj:`independent_ensembles=True`, and the :obj:`normalization`,
     :obj:`importance` and :obj:`flow` of the mask; with :obj:`importance=False`, also its :obj:`p_halt`, :obj:`walk_length` and
-    :obj:`transition`. Gradients flow to the modulation, but not to the edge weights. Equal graphs get equal walks.
+    :obj:`transition`. Gradients flow to the modulation, and to edge weights that require them. For these, the walks and their
+    probabilities count as fixed, which makes the gradients of the mask unbiased wherever it is. Equal graphs get equal walks.
 
     With :obj:`stitch` :math:`s > 1`, short walks are stitched to long ones, as in `"Computationally-efficient Graph Modeling
     with Refined Graph Random Features" <https://arxiv.org/abs/2510.07716>`_ (abstract; the equations are our derivation):
@@ -185,7 +185,7 @@ class GRFMask(WalkingMask, LogarithmicMask):
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> PairedWalks:
         drawn, weight = generator is not None or self.fresh, graph.edge_weight
         learned = self.learns_weights and weight is not None and weight.requires_grad
-        stored = None if drawn or graph.unweighted is not None else load_walks(graph, self.walk_settings)
+        stored = None if drawn else load_walks(graph, self.walk_settings)
         if stored is not None or not learned:
             warn_of_lost_gradient(self, graph)
         if stored is not None:
@@ -223,16 +223,7 @@ class GRFMask(WalkingMask, LogarithmicMask):
                     keys.append(query.T if same else features(factor.key, key_f).T)
             return Chain((*queries, *reversed(keys)))
 
-        def without_gradient() -> Entries:
-            warn_of_lost_gradient(self, graph)
-            return state.detached().entries(f, key_f)
-
-        if self.stitch > 1:
-            entries = None
-        elif state.learned:
-            entries = SparseEntries(without_gradient)  # for what works with nothing else: no number is known
-        else:
-            entries = state.listed(lambda walks: walks.entries(f, key_f))
+        entries = None if self.stitch > 1 else state.listed(lambda walks: walks.entries(f, key_f))
         return Alternatives(product, entries, segments=graph.segments, heads=self.heads, cost=state.num_features)
 
     def extra_repr(self) -> str:

@@ -2,9 +2,9 @@ r"""Sparse graph random features."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -47,6 +47,8 @@ class WalkFeatures:
     load: Tensor
     num_nodes: int
     max_walk_length: int
+    #: What the positions decide.
+    shared: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def from_visits(
@@ -142,10 +144,10 @@ class WalkFeatures:
         start, visited = place[self.start], place[self.visited]
         return self.from_visits(start, visited, self.length, self.load, self.num_nodes, self.max_walk_length)
 
-    def detached(self) -> WalkFeatures:
-        r"""Returns the features without gradients."""
+    def with_loads(self, load: Tensor) -> WalkFeatures:
+        r"""Returns features with other loads, :obj:`[nnz]`, at the same positions, which share what depends on these alone."""
         features = copy(self)
-        features.load = self.load.detach()
+        features.load = load
         return features
 
     def truncate(self, max_walk_length: int) -> WalkFeatures:

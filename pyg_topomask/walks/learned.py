@@ -3,7 +3,6 @@ r"""Walks that hand gradients on to edge weights."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from dataclasses import dataclass
 from functools import partial
 
@@ -11,6 +10,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, order_of_edges
@@ -47,9 +47,7 @@ def learned_walks(graph: Graph, settings: WalkSettings, seed: int, keep: bool = 
     walks = graph.cached_of_edges(('walks', settings, seed), make) if fixed else make()
     weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype)
     load = loads_of(walks.hops, weight.index_select(0, walks.order) * walks.inverse, settings, graph.num_nodes)
-    features = copy(walks.features)
-    features.load = load.new_zeros(features.nnz).index_add(0, walks.slot, load)
-    return features
+    return walks.features.with_loads(load.new_zeros(walks.features.nnz).index_add(0, walks.slot, load))
 
 
 @torch.no_grad()
@@ -78,3 +76,35 @@ def _crossed(graph: Graph, settings: WalkSettings, seed: int) -> CrossedEdges:
 def _has_parallel(graph: Graph) -> bool:
     source, target = graph.edge_index.long()
     return (source << 32 | target).unique().numel() < graph.num_edges
+
+
+@dataclass(frozen=True)
+class Meetings:
+    r"""The meetings of the walks of queries and keys: which products of features the entries of a mask add up.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        slot (torch.Tensor): The entry of each meeting.
+        query (torch.Tensor): The feature of the query in each meeting.
+        key (torch.Tensor): The feature of the key in each meeting.
+    """
+
+    pattern: SparsePattern
+    slot: Tensor
+    query: Tensor
+    key: Tensor
+
+    @classmethod
+    def of(cls, query: SparsePattern, key: SparsePattern) -> Meetings:
+        r"""Returns the meetings in nodes that both visit, given the positions of the features."""
+        visited, first = query.col.long(), key.rowptr_t.long()
+        count = first.diff().index_select(0, visited)
+        of_query = torch.arange(query.nnz, device=count.device).repeat_interleave(count)
+        place = torch.arange(of_query.numel(), device=count.device) + (first[visited] - (count.cumsum(0) - count))[of_query]
+        pattern, slot = SparsePattern.from_pairs(query.row[of_query], key.col_t[place], query.num_rows, key.num_rows)
+        return cls(pattern, slot, of_query, key.perm_t[place].long())
+
+    def entries(self, query: Tensor, key: Tensor) -> Tensor:
+        r"""Returns the entries, :obj:`[H, nnz]`, for the features of queries and keys, in the same shape."""
+        products = query.t().index_select(0, self.query) * key.t().index_select(0, self.key)
+        return products.new_zeros(self.pattern.nnz, products.size(1)).index_add(0, self.slot, products).t().contiguous()

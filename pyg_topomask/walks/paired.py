@@ -15,7 +15,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.learned import learned_walks
+from pyg_topomask.walks.learned import Meetings, learned_walks
 from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.walk import sample_ensembles, sample_walks
@@ -63,13 +63,13 @@ class PairedWalks:
         r"""Whether loads hand gradients on to edge weights."""
         return self.query.load.requires_grad
 
-    def detached(self) -> PairedWalks:
-        r"""Returns the walks without gradients."""
-        query = self.query.detached()
-        return PairedWalks(query, query if self.key is self.query else self.key.detached())
-
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
+        if self.learned:
+            make = partial(Meetings.of, self.query.pattern, self.key.pattern)
+            meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
+            query, key = self.query.values(query_modulation), self.key.values(key_modulation)
+            return Entries(meetings.pattern, meetings.entries(query, key))
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 

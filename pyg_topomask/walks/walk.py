@@ -185,7 +185,8 @@ def crossed(
     row_start, degree = transitions.first.index_select(0, start).unbind(1)
     visits, hops = [(first, first)], list[Hop]()
     for step in range(1, survival.numel()):
-        going, kept = (length >= step) & (degree > 0), None
+        going = (length >= step) & (degree > 0)
+        kept = None
         if not going.all():
             kept = going.nonzero().squeeze(1)
             walker, start, position, length, row_start, degree = (

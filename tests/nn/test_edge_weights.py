@@ -23,6 +23,7 @@ from pyg_topomask.nn import (
     KMIPAttention,
     MaskedLinearAttention,
     MaskedSoftmaxAttention,
+    RWGNKAttention,
     TopoGPSConv,
 )
 
@@ -100,6 +101,9 @@ MASKS: dict[str, Callable[[], Mask]] = {
     'heat_of_walks': lambda: HeatKernelMask(2, 'random_walk_laplacian', tolerance=1e-13),
     'heat_of_adjacency': lambda: HeatKernelMask(2, 'adjacency', lam=0.4, tolerance=1e-13),
     'tree': lambda: TreeMask(2),
+    'grf': lambda: GRFMask(2, num_walks=8),
+    'asymmetric_grf': lambda: GRFMask(2, asymmetric=True),
+    'stitched_grf': lambda: GRFMask(2, stitch=2, normalization='rw'),
     'sum': lambda: HopMask(2) + 0.5 * PowerSeriesMask(2, order=2).T,
     'heads': lambda: MultiHeadMask(AdjacencyMask(1), HeatKernelMask(1, tolerance=1e-13)),
 }
@@ -144,7 +148,7 @@ def test_gradients_reach_the_network(name: str) -> None:
 
     inputs = [tensor.detach().requires_grad_() for tensor in (data.x, *numbers)]
     assert gradcheck(attend, inputs, fast_mode=True, atol=1e-6)
-    if name in ('adjacency', 'power_series', 'tree'):
+    if name in ('adjacency', 'power_series', 'tree', 'grf'):
         assert gradgradcheck(attend, inputs, fast_mode=True, atol=1e-5)
     grads = torch.autograd.grad(attend(*inputs).square().sum(), inputs)
     assert all(bool(grad.any()) for grad in grads[:-1])  # some masks ignore a common factor
@@ -273,7 +277,7 @@ def test_features_that_are_missing_are_named() -> None:
         layer(data.x, data.edge_index, data.batch)
 
 
-@pytest.mark.parametrize('attn', [MaskedLinearAttention(4, 2, GRFMask()), KMIPAttention(4), 'pyg', MaskedLinearAttention(4)])
+@pytest.mark.parametrize('attn', [RWGNKAttention(4), KMIPAttention(4), 'pyg', MaskedLinearAttention(4)])
 def test_attention_without_gradients_of_weights_is_refused(attn: Module | str) -> None:
     with pytest.raises(
         ValueError, match=r'^edge_weights: got an EdgeWeights for \w+, which .*; accepted: None, and .*AdjacencyMask'

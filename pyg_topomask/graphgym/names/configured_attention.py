@@ -43,7 +43,10 @@ def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | 
         raise ArgumentError(option, repr(value), '"learned" and null')
     if not getattr(attn, 'learns_weights', True):
         given = f'"learned" for {name}, which hands no gradient on to edge weights'
-        remedy = 'Adjacency, HeatKernel, PowerSeries, Tree with kind: exp, and Masked with one of these do'
+        remedy = (
+            'Adjacency, AsymmetricGRF, GRF, GRFSoftmax, HeatKernel, PowerSeries, Tree with kind: exp, and Masked with one of '
+            'these do'
+        )
         raise ArgumentError(option, given, 'null', remedy)
     if not cfg.dataset.edge_encoder:
         remedy = 'dataset.edge_encoder: True and dataset.edge_encoder_name: LinearEdgeAttr encode the edge features'

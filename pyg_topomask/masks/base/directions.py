@@ -20,7 +20,7 @@ DIRECTIONS = {
 }
 
 #: The masks that hand gradients on to edge weights, for errors.
-LEARNS_WEIGHTS = 'AdjacencyMask, PowerSeriesMask, HeatKernelMask, TreeMask(kind="exp"), and compositions with them'
+LEARNS_WEIGHTS = 'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, TreeMask(kind="exp"), and compositions with them'
 
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
@@ -36,7 +36,7 @@ def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
 
 
 def warn_of_lost_gradient(mask: Any, graph: Graph) -> None:
-    r"""Warns once for each mask that edge weights require a gradient, which no walk hands on to them."""
+    r"""Warns once for each mask that edge weights require a gradient, which the mask does not hand on to them."""
     weight = graph.edge_weight
     if weight is None or not weight.requires_grad or mask.told_of_gradient or torch.compiler.is_compiling():
         return

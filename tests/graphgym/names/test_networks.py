@@ -199,14 +199,15 @@ def test_edge_weights_count(configure: Callable[..., None], layer_type: str) -> 
     assert not predict(model, batch)[0].allclose(plain, atol=1e-3)
 
 
-LEARNING = {'Adjacency', 'HeatKernel', 'Masked', 'PowerSeries', 'Tree'}
+LEARNING = {'Adjacency', 'AsymmetricGRF', 'GRF', 'GRFSoftmax', 'HeatKernel', 'Masked', 'PowerSeries', 'Tree'}
 
 
 @pytest.mark.parametrize(
     ('attention', 'local'), covering(sorted(LEARNING), ['None', 'GCN', 'GINE', 'GENConv', 'CustomGatedGCN'], strength=1)
 )
 def test_masks_learn_edge_weights_from_encoded_features(configure: Callable[..., None], attention: str, local: str) -> None:
-    configure(f'gt.layer_type {local}+{attention} topomask.{attention}.edge_weights learned dataset.edge_encoder True')
+    option = f'topomask.{attention}.edge_weights learned dataset.edge_encoder True topomask.transforms []'
+    configure(f'gt.layer_type {local}+{attention} {option}')
     if attention == 'Masked':
         cfg.topomask.mask = CfgNode({'sum': ['Adjacency', {'HeatKernel': {}}]})
     batch = make_batch(dim_edge=2)
@@ -230,7 +231,7 @@ def test_other_words_refuse_learned_edge_weights(configure: Callable[..., None])
     for word in sorted(ATTENTIONS.keys() - LEARNING):
         configure(f'gt.layer_type GINE+{word} topomask.{word}.edge_weights learned')
         cfg.share.dim_edge = 2
-        with pytest.raises(ValueError, match=rf'^topomask.{word}.edge_weights: got "learned" for {word}, .*Adjacency, Heat'):
+        with pytest.raises(ValueError, match=rf'^topomask.{word}.edge_weights: got "learned" for {word}, .*Adjacency, Asym'):
             TopoGPSModel(3, 10)
     for value, encoder, message in (
         ('yes', True, r"'yes'; accepted: \"learned\" and null"),
