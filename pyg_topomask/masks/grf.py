@@ -57,8 +57,9 @@ class GRFMask(WalkingMask, LogarithmicMask):
     :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. They need at least
     :obj:`max_walk_length` hops, two ensembles for :obj:`independent_ensembles=True`, and the :obj:`normalization`,
     :obj:`importance` and :obj:`flow` of the mask; with :obj:`importance=False`, also its :obj:`p_halt`, :obj:`walk_length` and
-    :obj:`transition`. Gradients flow to the modulation, and to edge weights that require them. For these, the walks and their
-    probabilities count as fixed, which makes the gradients of the mask unbiased wherever it is. Equal graphs get equal walks.
+    :obj:`transition`. Gradients flow to the modulation and, unless the walks are stored or count visits, to edge weights that
+    require them. The walks and their probabilities count as fixed: the gradients are unbiased where the mask is. Equal graphs
+    get equal walks.
 
     With :obj:`stitch` :math:`s > 1`, short walks are stitched to long ones, as in `"Computationally-efficient Graph Modeling
     with Refined Graph Random Features" <https://arxiv.org/abs/2510.07716>`_ (abstract; the equations are our derivation):

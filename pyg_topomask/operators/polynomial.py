@@ -265,9 +265,11 @@ def _backward_with_entries(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tens
         columns, factors = grad.flatten(1)[:, chunk].contiguous(), by_column[:, chunk]
         terms = _kept_terms(step, x.flatten(1)[:, chunk].contiguous(), coefficients.size(1), ctx.method)
         grad_columns[:, chunk] = torch.stack([(term * columns).sum(0) for term in terms])
-        of_entries, of_x = _gradients_of_matrix(
-            value, pattern, ctx.transpose, ctx.method, terms, lambda k, factors=factors, columns=columns: factors[k] * columns
-        )
+
+        def upstream(k: int, factors: Tensor = factors, columns: Tensor = columns) -> Tensor:
+            return factors[k] * columns
+
+        of_entries, of_x = _gradients_of_matrix(value, pattern, ctx.transpose, ctx.method, terms, upstream)
         grad_value += of_entries
         grad_x.flatten(1)[:, chunk] = of_x
     return grad_x, _of_heads(grad_columns, coefficients, x), grad_value
