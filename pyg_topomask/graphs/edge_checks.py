@@ -65,8 +65,17 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
             raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')
 
 
+def checked_weight(weight: Tensor, num_edges: int) -> Tensor:
+    r"""Returns weights as floating point numbers. Raises a :class:`ValueError` unless they are finite, one for each edge."""
+    if not isinstance(weight, Tensor):
+        raise ArgumentError('edge_weight', described(weight), 'a tensor')
+    weight = weight.to(torch.get_default_dtype()) if weight.dtype in _WHOLE else weight
+    check_weight(weight, num_edges)
+    return weight
+
+
 def check_weight(weight: Tensor, num_edges: int) -> None:
-    r"""Raises a :class:`ValueError` unless weights are finite numbers, one for each edge."""
+    r"""Raises a :class:`ValueError` unless weights are finite floating point numbers, one for each edge."""
     if weight.shape != (num_edges,) or not weight.is_floating_point():
         got, accepted = f'{described(weight)} for {num_edges} edges', 'floating point and whole numbers of shape [E]'
         raise ArgumentError('edge_weight', got, accepted, _remedy_of_weights(weight, num_edges))

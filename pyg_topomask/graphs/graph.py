@@ -15,7 +15,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edge_checks import check_weight, checked_edges
+from pyg_topomask.graphs.edge_checks import checked_edges, checked_weight
 from pyg_topomask.graphs.edge_weights import attribute_of, edge_weights_of, name_of_weights
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.locality import inverse, near_order
@@ -125,9 +125,8 @@ class Graph(States):
         learns. The two share what masks prepare from the edges alone.
         """
         check_not_transformed(edge_weight=edge_weight)
-        check_weight(edge_weight, self.num_edges)
         graph = copy(self)
-        graph._set_edges(self.edge_index, edge_weight, self.data)
+        graph._set_edges(self.edge_index, checked_weight(edge_weight, self.num_edges), self.data)
         graph.unweighted = self if self.unweighted is None else self.unweighted
         return graph
 

@@ -141,8 +141,9 @@ def _backward(  # type: ignore[no-untyped-def]
                 )  # fmt: skip
                 factors = mask[0 if masks == 1 else head * cells :]
                 shared = 0 if masks == 1 else head * count
-                for cell in range(cells):
-                    product[cell] = score[cell] * change[cell]
+                if grad_coefficients.size > 0 or grad_terms.size > 0:
+                    for cell in range(cells):
+                        product[cell] = score[cell] * change[cell]
                 if grad_coefficients.size > 0:
                     _gather(terms, labels, product, place, every, cells, count, sums)
                     for term in range(count):

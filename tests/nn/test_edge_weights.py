@@ -181,6 +181,9 @@ def test_graphs_with_other_weights_are_those_made_of_them() -> None:
         assert torch.equal(mask(graph.with_weights(weight)).to_dense(), expected)
     with pytest.raises(ValueError, match=r'^edge_weight: got shape \(13,\) of torch.float64 for 14 edges'):
         graph.with_weights(weight[1:])
+    assert torch.equal(graph.with_weights(torch.ones(14, dtype=torch.long)).weight, torch.ones(14))
+    with pytest.raises(ValueError, match=r'^edge_weight: got list; accepted: a tensor'):
+        graph.with_weights([1.0] * 14)
     with pytest.raises(ValueError, match=r'^edge_weight: got nan at edge 2'):
         graph.with_weights(weight.index_fill(0, torch.tensor([2]), torch.nan))
 
