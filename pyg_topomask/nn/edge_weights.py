@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 from torch_geometric.nn.inits import reset
+from torch_geometric.utils import is_sparse
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
@@ -21,9 +22,9 @@ class EdgeWeights(torch.nn.Module):
         w_{ij} = 2 \, \sigma \left( \mathbf{v}^{\top} \max(\mathbf{W}_e \mathbf{e}_{ij} + \mathbf{b} + \mathbf{W}_x
         (\mathbf{x}_i + \mathbf{x}_j), 0) + c \right)
 
-    A mask reads the weights as :obj:`edge_weight`, and hands gradients on to them. :math:`\mathbf{v}` and :math:`c` start at 0,
-    and all weights at 1, so that the mask starts as that of the graph without weights. Weights are below 2. All heads share
-    them. Edges in both directions with equal features have equal weights, up to rounding.
+    This is our own gate. A mask reads the weights as :obj:`edge_weight`, and hands gradients on to them. :math:`\mathbf{v}` and
+    :math:`c` start at 0, and all weights at 1, so that the mask starts as that of the graph without weights. Weights are below
+    2. All heads share them. Edges in both directions with equal features have equal weights, up to rounding.
 
     Time and memory are :math:`O(E)`.
 
@@ -76,6 +77,9 @@ class EdgeWeights(torch.nn.Module):
             edge_index (torch.Tensor): The edge indices, :obj:`[2, E]`.
             x (torch.Tensor, optional): The node features, :obj:`[N, channels]`, with :obj:`channels`. (default: :obj:`None`)
         """
+        if not isinstance(edge_index, Tensor) or is_sparse(edge_index) or edge_index.shape[:-1] != (2,):
+            given = 'a sparse matrix' if is_sparse(edge_index) else described(edge_index)
+            raise ArgumentError('edge_index', given, 'the edges in the order of their features, [2, E]')
         _check(edge_attr, edge_index.size(1), *input_of(self.lin_edge))
         hidden, ends = self.lin_edge(edge_attr), edge_index.long()
         if self.lin_node is not None:
@@ -89,7 +93,8 @@ class EdgeWeights(torch.nn.Module):
         weight = 2 * (_mean_of_directions(logit, ends) if self.symmetric else logit).sigmoid()
         if readable(weight) and not bool(weight.isfinite().all()):
             edge = int((~weight.isfinite()).nonzero()[0])
-            raise ArgumentError('edge_attr', f'features of edge {edge} whose weight is not finite', 'finite features')
+            given = f'features of edge {edge} whose weight is not finite'
+            raise ArgumentError('edge_attr', given, 'finite features of edges and nodes, and finite parameters')
         return weight
 
     def weigh(self, graph: Graph, edge_attr: Tensor | None, x: Tensor) -> Graph:

@@ -271,6 +271,19 @@ def test_edge_features_are_refused_by_name(change: Callable[[Tensor], Tensor], m
         weights(change(data.edge_attr), data.edge_index)
 
 
+def test_edges_are_refused_by_name() -> None:
+    data, weights = batch(), random(EdgeWeights(4))
+    for edges, given in (
+        (data.edge_index.t(), r'shape \(14, 2\)'),
+        (torch.eye(10).to_sparse_csr(), 'a sparse matrix'),
+        (None, 'None'),
+    ):
+        with pytest.raises(
+            ValueError, match=rf'^edge_index: got {given}.*; accepted: the edges in the order of their features'
+        ):
+            weights(data.edge_attr, edges)
+
+
 def test_features_that_are_missing_are_named() -> None:
     data = batch()
     with pytest.raises(ValueError, match=r'^x: got None; accepted: the features of the nodes, \[N, 4\], or channels=None'):
