@@ -40,6 +40,16 @@ def grid(rows: int = 6, columns: int = 9) -> Data:
     return data
 
 
+def streets() -> Data:
+    """The grid under weights of its edges that are high along a row and low between rows."""
+    data, weights = grid(), nn.EdgeWeights(1)
+    for parameter, number in zip(weights.parameters(), (1.0, 0.0, 6 / 32, -3.0), strict=True):
+        torch.nn.init.constant_(parameter, number)
+    source, target = data.pos[data.edge_index]
+    data.edge_weight = weights((source[:, 1:] == target[:, 1:]).float(), data.edge_index).detach()
+    return data
+
+
 def line(num_nodes: int = 24) -> Data:
     """A sequence."""
     data = AddGridShape((num_nodes,))(from_networkx(nx.path_graph(num_nodes)))
@@ -321,6 +331,11 @@ MASKS = {
 LAYERS = {
     'AsymmetricGRFAttention': of_attention(
         'Rows of the mask hold the nodes that 4 walks visit.', partial(masks.GRFMask, asymmetric=True), grid
+    ),
+    'EdgeWeights': of_mask(
+        'A heat kernel under weights that are high on edges along a row, and low on those between rows.',
+        partial(masks.HeatKernelMask, lam=2.0),
+        streets,
     ),
     'GRFAttention': of_attention('The mask is a power series, estimated by 4 walks per node.', masks.GRFMask, grid),
     'GRFSoftmaxAttention': of_attention('The softmax runs over the nodes whose walks meet.', masks.GRFMask, grid, softmax=True),

@@ -195,6 +195,7 @@ REFUSED = {
         ],
         {'channels': 8, 'heads': 2},
     ),
+    'EdgeWeights': Refused(nn.EdgeWeights, [{'edge_dim': 0}, {'channels': -2}, {'hidden_channels': 0}], {'edge_dim': 2}),
     'GatedGCNConv': Refused(nn.GatedGCNConv, [{'channels': 0}, {'dropout': 1.5}], {'channels': 2}),
     'GKAT': Refused(
         models.GKAT,

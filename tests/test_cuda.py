@@ -5,6 +5,7 @@ TOPOMASK_DEVICE=cpu runs these tests without a GPU, which compares the CPU with 
 
 import inspect
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 import pytest
@@ -230,6 +231,24 @@ def layer(kind: Callable[..., Module], /, **settings: Any) -> Callable[[], Modul
     return lambda: kind(CHANNELS, HEADS, **settings)
 
 
+def edge_weights() -> nn.EdgeWeights:
+    weights = nn.EdgeWeights(CHANNELS, symmetric=True)
+    torch.nn.init.normal_(weights.lin_out.weight)  # zero at first: all weights are 1
+    return weights
+
+
+def under_weights(mask: Callable[[int], Mask]) -> LayerCase:
+    def make() -> Module:
+        attn = nn.MaskedLinearAttention(CHANNELS, HEADS, mask(HEADS))
+        return nn.TopoGPSConv(CHANNELS, None, attn=attn, edge_weights=edge_weights())
+
+    def call(module: Module, data: Batch) -> Tensor:
+        out: Tensor = module(data.x, data.edge_index, data.batch, edge_attr=data.x[data.edge_index[0]])
+        return out
+
+    return LayerCase(make, call)
+
+
 def interlacer() -> Module:
     model = models.Interlacer(CHANNELS, 4, num_neighbors=3, num_walks=4)
     torch.nn.init.normal_(model.lin_out.weight)  # zero at first: nothing moves
@@ -259,6 +278,11 @@ LAYERS: dict[str, LayerCase] = {
         lambda: nn.TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=nn.GRFAttention(CHANNELS, HEADS)),
         lambda module, data: module(data.x, data.edge_index, data.batch),
     ),
+    'edge_weights': LayerCase(edge_weights, lambda module, data: module(data.x[data.edge_index[0]], data.edge_index)),
+    'learned_adjacency': under_weights(masks.AdjacencyMask),
+    'learned_power_series': under_weights(masks.PowerSeriesMask),
+    'learned_heat': under_weights(partial(masks.HeatKernelMask, kind='random_walk_laplacian')),
+    'learned_walks': under_weights(masks.GRFMask),
     'gkat': LayerCase(lambda: models.GKAT(CHANNELS, 4, 3, (2, 1))),
     'gkat_explicit': LayerCase(lambda: models.GKAT(CHANNELS, 4, 3, (2, 1), num_walks=None, explicit=True)),
     'interlacer': LayerCase(interlacer, lambda module, data: module(data.x, data.pos, data.batch)),
@@ -279,7 +303,7 @@ LAYERS: dict[str, LayerCase] = {
 
 
 def test_all_layers_are_here() -> None:
-    public = {getattr(module, name) for module in (nn, models) for name in module.__all__}
+    public = {getattr(module, name) for module in (nn, models) for name in module.__all__ if name != 'attention'}
     assert {kind for kind in public if not inspect.isabstract(kind)} <= {
         type(layer_case.make()) for layer_case in LAYERS.values()
     }

@@ -80,6 +80,7 @@ API = {
     'pyg_topomask': ['Graph', '__version__'],
     'pyg_topomask.nn': [
         'AsymmetricGRFAttention',
+        'EdgeWeights',
         'ExplicitAttention',
         'GRFAttention',
         'GRFSoftmaxAttention',

@@ -57,7 +57,14 @@ class ShardEnsembles(PairedWalks):
 
 
 @paired_walks.register
-def _(graph: Shard, settings: WalkSettings, seed: int | None, generator: torch.Generator | None, again: bool) -> ShardEnsembles:
+def _(
+    graph: Shard,
+    settings: WalkSettings,
+    seed: int | None,
+    generator: torch.Generator | None,
+    again: bool,
+    learned: bool = False,
+) -> ShardEnsembles:
     # Process 0 draws the seed of new walks.
     seed = graph.group.gather(draw_seed(generator))[0] if seed is None else seed
     return ShardEnsembles(*shard_walks(graph, settings, seed, again), graph=graph)

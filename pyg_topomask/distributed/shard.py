@@ -54,6 +54,9 @@ class Shard(Graph, Numbered):
         storage (Storage): Stores edges in memory or in files.
     """
 
+    def with_weights(self, edge_weight: Tensor) -> Graph:
+        raise ArgumentError('edge_weight', 'other weights on a sharded graph', 'those it was created with')
+
     def __init__(
         self,
         group: Processes,

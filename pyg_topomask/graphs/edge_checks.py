@@ -58,17 +58,30 @@ def check_edges(edge_index: Tensor, num_nodes: int, weight: Tensor | None, batch
         remedy = '' if least < 0 else f'x, or num_nodes, needs a row for each of {most + 1} nodes'
         raise ArgumentError('edge_index', f'nodes {least} to {most}', accepted, remedy)
     if weight is not None:
-        if weight.shape != (edge_index.size(1),) or not weight.is_floating_point():
-            num_edges = edge_index.size(1)
-            got, accepted = f'{described(weight)} for {num_edges} edges', 'floating point and whole numbers of shape [E]'
-            raise ArgumentError('edge_weight', got, accepted, _remedy_of_weights(weight, num_edges))
-        if not bool(weight.isfinite().all()):
-            edge = int((~weight.isfinite()).nonzero()[0])
-            raise ArgumentError('edge_weight', f'{float(weight[edge])} at edge {edge}', 'finite numbers')
+        check_weight(weight, edge_index.size(1))
     if batch is not None:
         check_batch(batch, num_nodes)
         if edge_index.numel() > 0 and bool(batch.index_select(0, edge_index[0]).ne(batch.index_select(0, edge_index[1])).any()):
             raise ArgumentError('edge_index', 'an edge between two graphs of the batch', 'edges within a graph')
+
+
+def checked_weight(weight: Tensor, num_edges: int) -> Tensor:
+    r"""Returns weights as floating point numbers. Raises a :class:`ValueError` unless they are finite, one for each edge."""
+    if not isinstance(weight, Tensor):
+        raise ArgumentError('edge_weight', described(weight), 'a tensor')
+    weight = weight.to(torch.get_default_dtype()) if weight.dtype in _WHOLE else weight
+    check_weight(weight, num_edges)
+    return weight
+
+
+def check_weight(weight: Tensor, num_edges: int) -> None:
+    r"""Raises a :class:`ValueError` unless weights are finite floating point numbers, one for each edge."""
+    if weight.shape != (num_edges,) or not weight.is_floating_point():
+        got, accepted = f'{described(weight)} for {num_edges} edges', 'floating point and whole numbers of shape [E]'
+        raise ArgumentError('edge_weight', got, accepted, _remedy_of_weights(weight, num_edges))
+    if not bool(weight.isfinite().all()):
+        edge = int((~weight.isfinite()).nonzero()[0])
+        raise ArgumentError('edge_weight', f'{float(weight[edge])} at edge {edge}', 'finite numbers')
 
 
 def _remedy_of_edges(edge_index: object) -> str:

@@ -15,7 +15,7 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edge_checks import checked_edges
+from pyg_topomask.graphs.edge_checks import checked_edges, checked_weight
 from pyg_topomask.graphs.edge_weights import attribute_of, edge_weights_of, name_of_weights
 from pyg_topomask.graphs.flow import row_and_col
 from pyg_topomask.graphs.locality import inverse, near_order
@@ -119,6 +119,16 @@ class Graph(States):
     def of(cls, graph: Graph | Data) -> Graph:
         r"""Returns a graph unchanged, or creates one from data with :meth:`from_data`."""
         return graph if isinstance(graph, Graph) else cls.from_data(graph)
+
+    def with_weights(self, edge_weight: Tensor) -> Graph:
+        r"""Returns the same graph with other edge weights, :obj:`[E]`, such as those that :class:`~pyg_topomask.nn.EdgeWeights`
+        learns. The two share what masks prepare from the edges alone.
+        """
+        check_not_transformed(edge_weight=edge_weight)
+        graph = copy(self)
+        graph._set_edges(self.edge_index, checked_weight(edge_weight, self.num_edges), self.data)
+        graph.unweighted = self if self.unweighted is None else self.unweighted
+        return graph
 
     def to(self, device: torch.device | str) -> Graph:
         r"""Returns the graph on a device. A copy on another device has no prepared states."""
@@ -297,6 +307,12 @@ class Graph(States):
         return all(map(torch.equal, edges, ordered(*_edges_of(adj_t))))
 
     def _renumbered(self) -> Graph | None:
+        if self.unweighted is not None and self.edge_weight is not None:
+            near = self.unweighted.cached('near', self.unweighted._renumbered)
+            graph = None if near is None else near.with_weights(self.edge_weight)
+            if graph is not None:
+                graph.given = ref(self)
+            return graph
         whole = self.segments.is_whole and self.num_graphs == 1
         order = near_order(self.edge_index, self.num_nodes) if whole else None
         if order is None:

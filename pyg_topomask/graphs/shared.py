@@ -23,11 +23,14 @@ def shared_graph(edge_index: Adj, num_nodes: int, edge_weight: Tensor | None = N
     r"""Returns the graph of the arguments of a PyG layer. Layers that receive the same tensors share it, until one of the
     tensors is deleted or changed in place, or until :obj:`MAX_GRAPHS` other graphs have been used.
 
-    Tensors that are learned, traced, sparse, or created in inference mode give a new graph at every call. Masks that are
-    resampled draw states of their own for every layer.
+    Learned weights give a new graph at every call, which shares what masks prepare from the edges alone. So do tensors that are
+    traced, sparse, or created in inference mode, without sharing. Masks that are resampled draw states of their own for every
+    layer.
     """
-    given = edge_index, edge_weight, batch
-    if is_transforming() or torch.compiler.is_compiling() or not all(map(_is_watched, given)):
+    traced, given = is_transforming() or torch.compiler.is_compiling(), (edge_index, edge_weight, batch)
+    if not traced and isinstance(edge_weight, Tensor) and edge_weight.requires_grad:
+        return shared_graph(edge_index, num_nodes, None, batch).with_weights(edge_weight)
+    if traced or not all(map(_is_watched, given)):
         return Graph.from_tensors(edge_index, num_nodes, edge_weight, batch)
     received = _Received(num_nodes, *given)
     earlier, graph = _GRAPHS.pop(received.key, (None, None))

@@ -50,6 +50,8 @@ class States:
     given: Any = None
     order: Tensor | None = None
     place: Tensor | None = None
+    #: The graph whose edges have other weights here, see :meth:`with_weights`.
+    unweighted: Any = None
 
     def _forget(self) -> None:
         #: States that are resampled in every forward pass.
@@ -127,3 +129,9 @@ class States:
     def cached(self, key: Hashable, make: Callable[[], Value]) -> Value:
         r"""Returns what a function makes, the same at every call with an equal key."""
         return self._states[key] if key in self._states else kept(self._states, key, make)
+
+    def cached_of_edges(self, key: Hashable, make: Callable[[], Value]) -> Value:
+        r"""Returns what a function makes of the edges without their weights. Graphs that :meth:`with_weights` returns share it,
+        and others do not keep it.
+        """
+        return make() if self.unweighted is None else self.unweighted.cached(key, make)

@@ -21,6 +21,7 @@ _FILES = {
         'polynomial_action',
         'polynomial_action_backward',
         'polynomial_blocks',
+        'polynomial_blocks_backward',
     ),
     'tree': ('attend_tree', 'attend_tree_backward', 'tree_product', 'tree_product_backward', 'preorder'),
     'topk': ('search',),

@@ -2,6 +2,8 @@ r"""Attention under a mask whose blocks are combinations of prepared ones or fun
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import torch
 from torch import Tensor
@@ -112,7 +114,7 @@ def _forward(  # type: ignore[no-untyped-def]
 @compiled
 def _backward(  # type: ignore[no-untyped-def]
     first_graph, last_graph, ptr, pairs, q, k, v, coefficients, terms, labels, upstream, grad_q, grad_k, grad_v,
-    grad_coefficients, heads, features, channels, masks, count, tile,
+    grad_terms, grad_coefficients, heads, features, channels, masks, count, tile,
 ):  # fmt: skip
     most, rows = _shape(first_graph, last_graph, ptr, tile)
     pitch, every, kind = channels + 1, pairs[-1], q.dtype
@@ -143,13 +145,19 @@ def _backward(  # type: ignore[no-untyped-def]
                     tall, pitch, number,
                 )  # fmt: skip
                 factors = mask[0 if masks == 1 else head * cells :]
-                if grad_coefficients.size > 0:
+                shared = 0 if masks == 1 else head * count
+                if grad_coefficients.size > 0 or grad_terms.size > 0:
                     for cell in range(cells):
                         product[cell] = score[cell] * change[cell]
+                if grad_coefficients.size > 0:
                     _gather(terms, labels, product, place, every, cells, count, sums)
-                    shared = 0 if masks == 1 else head * count
                     for term in range(count):
                         grad_coefficients[shared + term] += sums[term]
+                if grad_terms.size > 0:
+                    for term in range(count):
+                        factor, grad = coefficients[shared + term], grad_terms[term * every + place :]
+                        for cell in range(cells):
+                            grad[cell] += factor * product[cell]
                 for cell in range(cells):
                     score[cell] *= factors[cell]
                     change[cell] *= factors[cell]
@@ -186,25 +194,33 @@ def attend_prepared_blocks(
 
 
 def attend_prepared_blocks_backward(
-    ptr: Tensor, q: Tensor, k: Tensor, values: Tensor, coefficients: Tensor, terms: Tensor, upstream: Tensor, learned: bool
+    ptr: Tensor,
+    q: Tensor,
+    k: Tensor,
+    values: Tensor,
+    coefficients: Tensor,
+    terms: Tensor,
+    upstream: Tensor,
+    learnable: Sequence[int],
 ) -> list[Tensor]:
-    r"""Returns the gradients of queries, keys, values and, if they are learned, coefficients from those of numerators and
-    denominators, :obj:`[N, H, d + 1]`. Values have a column of ones, :obj:`[N, H, d + 1]`; the other arguments are those of
-    :func:`attend_prepared_blocks`.
+    r"""Returns the gradients of queries, keys, values and, if they are learned, coefficients (0) and terms (1) from those of
+    numerators and denominators, :obj:`[N, H, d + 1]`. Values have a column of ones, :obj:`[N, H, d + 1]`; the other arguments
+    are those of :func:`attend_prepared_blocks`.
     """
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, values[..., :-1])]
-    inputs = q, k, values, coefficients, *_split(terms, q), upstream, *grads
+    grad_terms = torch.zeros_like(terms) if 1 in learnable else q.new_empty(0)
+    inputs = q, k, values, coefficients, *_split(terms, q), upstream, *grads, grad_terms
     arrays, pairs = arrays_of(inputs), _pairs(ptr)
     sizes = (q.size(1), q.size(2), values.size(2) - 1, *coefficients.shape, _TILE)
     totals: list[Tensor] = []
 
     def run(first: int, last: int) -> None:
-        total = coefficients.new_zeros(coefficients.shape if learned else 0)
+        total = coefficients.new_zeros(coefficients.shape if 0 in learnable else 0)
         totals.append(total)
         _backward(first, last, array_of(ptr), pairs, *arrays, array_of(total), *sizes)
 
     in_chunks(run, pairs, 2 * q.size(1) * (q.size(2) + values.size(2) + terms.size(0)))
-    return [*grads, torch.stack(totals).sum(0)] if learned else grads
+    return [*grads, *(torch.stack(totals).sum(0) if index == 0 else grad_terms for index in learnable)]
 
 
 def _split(terms: Tensor, like: Tensor) -> tuple[Tensor, Tensor]:

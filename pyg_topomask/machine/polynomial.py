@@ -189,30 +189,99 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, terms, chebyshev, width, out):  # type: ignore[no-untyped-def]
-    r"""Writes polynomials graph by graph, some columns at a time, whose terms stay in cache."""
-    most, count = 0, len(basis) // terms
+def _largest(first_graph, last_graph, ptr):  # type: ignore[no-untyped-def]
+    most = 0
     for graph in range(first_graph, last_graph):
         most = max(most, ptr[graph + 1] - ptr[graph])
+    return most
+
+
+@compiled
+def _terms_of_units(value, col, rowptr, terms, chebyshev, first, last, begin, columns, scratch):  # type: ignore[no-untyped-def]
+    r"""Writes the terms of some columns of the identity, one after the other."""
+    size, one, zero = (last - first) * columns, value.dtype.type(1), value.dtype.type(0)
+    scratch[:size] = 0
+    for column in range(columns):
+        scratch[(begin + column) * columns + column] = 1
+    for k in range(1, terms):
+        before, term = scratch[(k - 1) * size : k * size], scratch[k * size : (k + 1) * size]
+        recurrent = chebyshev and k > 1
+        earlier = scratch[(k - 2) * size : (k - 1) * size] if recurrent else before
+        _clenshaw_step(value, col, rowptr, before, term, earlier, term, term, first, last, columns,
+                       one + one if recurrent else one, zero, -one if recurrent else zero)  # fmt: skip
+
+
+@compiled
+def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, terms, chebyshev, width, out):  # type: ignore[no-untyped-def]
+    r"""Writes polynomials graph by graph, some columns at a time, whose terms stay in cache."""
+    most, count = _largest(first_graph, last_graph, ptr), len(basis) // terms
     scratch, every = np.empty(terms * most * min(most, width), value.dtype), len(out) // count
-    one, zero = value.dtype.type(1), value.dtype.type(0)
     for graph in range(first_graph, last_graph):
         first, last = ptr[graph], ptr[graph + 1]
         for begin in range(0, last - first, width):
             columns = min(width, last - first - begin)
             size = (last - first) * columns
-            scratch[:size] = 0
-            for column in range(columns):
-                scratch[(begin + column) * columns + column] = 1
-            for k in range(1, terms):
-                before, term = scratch[(k - 1) * size : k * size], scratch[k * size : (k + 1) * size]
-                recurrent = chebyshev and k > 1
-                earlier = scratch[(k - 2) * size : (k - 1) * size] if recurrent else before
-                _clenshaw_step(value, col, rowptr, before, term, earlier, term, term, first, last, columns,
-                               one + one if recurrent else one, zero, -one if recurrent else zero)  # fmt: skip
+            _terms_of_units(value, col, rowptr, terms, chebyshev, first, last, begin, columns, scratch)
             for row in range(last - first):
                 place = pairs[graph] + row * (last - first) + begin
                 multiply(basis, scratch, out, 0, terms, 1, row * columns, size, place, every, count, terms, columns)
+
+
+@compiled(any_order=True)
+def _add_products(left, right, col, rowptr, first, last, columns, factor, out):  # type: ignore[no-untyped-def]
+    r"""Adds the products of the rows of two blocks at the entries of a pattern."""
+    for row in range(first, last):
+        x = left[(row - first) * columns : (row - first + 1) * columns]
+        for entry in range(rowptr[row], rowptr[row + 1]):
+            y, total = right[(col[entry] - first) * columns :], left.dtype.type(0)
+            for place in range(columns):
+                total += x[place] * y[place]
+            out[entry] += factor * total
+
+
+@compiled
+def _blocks_backward(  # type: ignore[no-untyped-def]
+    first_graph, last_graph, ptr, pairs, value, col, rowptr, value_t, col_t, rowptr_t, basis, upstream, grad_value, grad_basis,
+    terms, chebyshev, width,
+):  # fmt: skip
+    r"""Adds the gradients of :func:`_blocks`: the terms, and their recurrence backwards."""
+    most, count = _largest(first_graph, last_graph, ptr), len(basis) // terms
+    block, every, one = most * min(most, width), len(upstream) // count, value.dtype.type(1)
+    scratch, given = np.empty(terms * block, value.dtype), np.empty(count * block, value.dtype)
+    rest = np.empty(3 * block, value.dtype)
+    for graph in range(first_graph, last_graph):
+        first, last = ptr[graph], ptr[graph + 1]
+        for begin in range(0, last - first, width):
+            columns = min(width, last - first - begin)
+            size = (last - first) * columns
+            _terms_of_units(value, col, rowptr, terms, chebyshev, first, last, begin, columns, scratch)
+            for head in range(count):
+                for row in range(last - first):
+                    place = head * every + pairs[graph] + row * (last - first) + begin
+                    start = head * size + row * columns
+                    given[start : start + columns] = upstream[place : place + columns]
+            if grad_basis.size > 0:
+                for head in range(count):
+                    for k in range(terms):
+                        grad_basis[head * terms + k] += _dot(given, scratch, head * size, k * size, size)
+            later, change, of_term = rest[:size], rest[size : 2 * size], rest[2 * size : 3 * size]
+            multiply(basis, given, change, terms - 1, 0, terms, 0, size, 0, 0, 1, count, size)
+            for k in range(terms - 2, -1, -1):
+                factor = one + one if chebyshev and k > 0 else one
+                _add_products(change, scratch[k * size :], col, rowptr, first, last, columns, factor, grad_value)
+                if k > 0:
+                    multiply(basis, given, of_term, k, 0, terms, 0, size, 0, 0, 1, count, size)
+                    _clenshaw_step(value_t, col_t, rowptr_t, change, later, of_term, later, later, first, last, columns, factor,
+                                   -one if chebyshev and k < terms - 2 else one - one, one)  # fmt: skip
+                    later, change = change, later
+
+
+@compiled(any_order=True)
+def _dot(x, y, of_x, of_y, size):  # type: ignore[no-untyped-def]
+    total = x.dtype.type(0)
+    for place in range(size):
+        total += x[of_x + place] * y[of_y + place]
+    return total
 
 
 def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, segments: Segments) -> Tensor:
@@ -220,9 +289,7 @@ def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, meth
     count, terms = basis.shape
     # NumPy asks for large pages of memory, which take a quarter of the time to get.
     out = torch.from_numpy(np.empty((count, segments.num_pairs), array_of(basis).dtype))
-    lanes = 64 // value.element_size()
-    width = max(1, _TERMS // (terms * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
-    pairs = array_of(torch.nn.functional.pad(segments.sizes.square().cumsum(0), (1, 0)))
+    width, pairs = _width(terms, value, segments), _pairs(segments)
     arrays = arrays_of((segments.ptr, value, pattern.col, pattern.rowptr, basis, out))
 
     def run(first: int, last: int) -> None:
@@ -232,6 +299,35 @@ def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, meth
     if terms > 0:
         in_chunks(run, pairs, terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
     return out
+
+
+def polynomial_blocks_backward(
+    pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, segments: Segments, upstream: Tensor, learned: bool
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of the entries, and of the basis if it is learned, from those of :func:`polynomial_blocks`."""
+    count, terms = basis.shape
+    grad_value, totals, pairs = torch.zeros_like(value), list[Tensor](), _pairs(segments)
+    width, matrix = _width(terms + count + 3, value, segments), (value, pattern.col, pattern.rowptr)
+    transpose = value.index_select(0, pattern.perm_t), pattern.col_t, pattern.rowptr_t
+    ptr, *arrays = arrays_of((segments.ptr, *matrix, *transpose, basis, upstream, grad_value))
+
+    def run(first: int, last: int) -> None:
+        total = basis.new_zeros(basis.shape if learned else 0)
+        totals.append(total)
+        _blocks_backward(first, last, ptr, pairs, *arrays, array_of(total), terms, method == 'chebyshev', width)
+
+    in_chunks(run, pairs, 3 * terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
+    return grad_value, torch.stack(totals).sum(0)
+
+
+def _width(blocks: int, value: Tensor, segments: Segments) -> int:
+    r"""Returns the columns of so many blocks that are computed at a time."""
+    lanes = 64 // value.element_size()
+    return max(1, _TERMS // (blocks * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
+
+
+def _pairs(segments: Segments) -> Array:
+    return array_of(torch.nn.functional.pad(segments.sizes.square().cumsum(0), (1, 0)))
 
 
 def attend_polynomial(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from torch import Tensor
@@ -94,16 +95,11 @@ class AdjacencyMask(Mask):
         return type(self), self.normalization, self.flow, self.self_loop is None
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> AdjacencyState:
-        (row, col), weight = graph.row_and_col(self.flow), graph.normalized_weight(self.normalization, self.flow)
-        loop = torch.zeros_like(weight)
-        if self.self_loop is not None:
-            nodes = torch.arange(graph.num_nodes, device=graph.device)
-            row, col = torch.cat([row, nodes]), torch.cat([col, nodes])
-            weight = torch.cat([weight, weight.new_zeros(graph.num_nodes)])
-            loop = torch.cat([loop, weight.new_ones(graph.num_nodes)])
-        pattern, slot = SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)
-        zero = weight.new_zeros(pattern.nnz)
-        return AdjacencyState(pattern, zero.index_add(0, slot, weight), zero.index_add(0, slot, loop))
+        weight, loops = graph.normalized_weight(self.normalization, self.flow), self.self_loop is not None
+        pattern, slot = graph.cached_of_edges(('edges', self.flow, loops), partial(_edges, graph, self.flow, loops))
+        zero, of_edges, of_loops = weight.new_zeros(pattern.nnz), slot[: graph.num_edges], slot[graph.num_edges :]
+        loop = zero.index_add(0, of_loops, torch.ones_like(of_loops, dtype=zero.dtype))
+        return AdjacencyState(pattern, zero.index_add(0, of_edges, weight), loop)
 
     def bind(self, graph: Graph, state: AdjacencyState) -> MaskOperator:
         dtype = graph.weight_dtype
@@ -113,3 +109,12 @@ class AdjacencyMask(Mask):
             dtype = torch.promote_types(dtype, self.self_loop.dtype)
             value = state.weight.to(dtype) + self.self_loop.unsqueeze(1) * state.loop.to(dtype)
         return sparse_operator(graph, state.pattern, value, self.heads)
+
+
+def _edges(graph: Graph, flow: str, loops: bool) -> tuple[SparsePattern, Tensor]:
+    r"""Returns the pattern of the edges, and of self-loops that are added to them, and the place of each in it."""
+    row, col = graph.row_and_col(flow)
+    if loops:
+        nodes = torch.arange(graph.num_nodes, device=graph.device)
+        row, col = torch.cat([row, nodes]), torch.cat([col, nodes])
+    return SparsePattern.from_pairs(row, col, graph.num_nodes, graph.num_nodes)

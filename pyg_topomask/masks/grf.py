@@ -57,7 +57,9 @@ class GRFMask(WalkingMask, LogarithmicMask):
     :obj:`sampler` and :obj:`seed`. Training with :obj:`resample="forward"` ignores them. They need at least
     :obj:`max_walk_length` hops, two ensembles for :obj:`independent_ensembles=True`, and the :obj:`normalization`,
     :obj:`importance` and :obj:`flow` of the mask; with :obj:`importance=False`, also its :obj:`p_halt`, :obj:`walk_length` and
-    :obj:`transition`. Gradients flow to the modulation, but not to the edge weights. Equal graphs get equal walks.
+    :obj:`transition`. Gradients flow to the modulation and, unless the walks are stored or count visits, to edge weights that
+    require them. The walks and their probabilities count as fixed: the gradients are unbiased where the mask is. Equal graphs
+    get equal walks.
 
     With :obj:`stitch` :math:`s > 1`, short walks are stitched to long ones, as in `"Computationally-efficient Graph Modeling
     with Refined Graph Random Features" <https://arxiv.org/abs/2510.07716>`_ (abstract; the equations are our derivation):
@@ -174,19 +176,26 @@ class GRFMask(WalkingMask, LogarithmicMask):
     def direction(self) -> str:  # type: ignore[override]
         return 'followed' if self.asymmetric is True else 'both ways'
 
+    @property
+    def learns_weights(self) -> bool:  # type: ignore[override]
+        return self.walk_settings.importance
+
     def settings(self) -> Hashable:
         return type(self), self.walk_settings, self.seed, self.stitch, self.fresh
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> PairedWalks:
-        warn_of_lost_gradient(self, graph)
-        drawn = generator is not None or self.fresh
-        if not drawn and (stored := load_walks(graph, self.walk_settings)) is not None:
+        drawn, weight = generator is not None or self.fresh, graph.edge_weight
+        learned = self.learns_weights and weight is not None and weight.requires_grad
+        stored = None if drawn else load_walks(graph, self.walk_settings)
+        if stored is not None or not learned:
+            warn_of_lost_gradient(self, graph)
+        if stored is not None:
             if self.stitch > 1:
                 raise ArgumentError('stitch', f'{self.stitch} for data with stored walks', '1, or data without stored walks')
             return PairedWalks(*stored)
         seeds = [None if drawn else seed_of_factor(self.seed, factor) for factor in range(self.stitch)]
         again = self.fresh or self.stitch > 1
-        first, *stitched = (paired_walks(graph, self.walk_settings, seed, generator, again) for seed in seeds)
+        first, *stitched = (paired_walks(graph, self.walk_settings, seed, generator, again, learned) for seed in seeds)
         first.stitched = tuple(stitched)
         return first
 

@@ -194,7 +194,8 @@ class HeatKernelMask(DiffusionMask):
         if pair is not None and self.kind in ('laplacian', 'normalized_laplacian'):
             given = f'edges whose weights differ between {pair} and {pair[::-1]} for kind={self.kind!r}'
             accepted = 'symmetric graphs (transforms.ToUndirected makes them), or "random_walk_laplacian" and "adjacency"'
-            raise ArgumentError('edge_index', given, accepted)
+            remedy = 'EdgeWeights(symmetric=True) learns such weights' if weight.requires_grad else ''
+            raise ArgumentError('edge_index', given, accepted, remedy)
         degree = nodes.degree(weight)
         chebyshev = pair is None and self.kind != 'random_walk_laplacian'
         radius, growth, excess = 1.0, 1.0, 0.0
@@ -264,17 +265,17 @@ class HeatKernelMask(DiffusionMask):
     def _blocks(
         self, graph: Graph, state: HeatState, coefficients: Tensor, method: str, product: MaskOperator
     ) -> PreparedBlocks | None:
-        if (
-            state.value.requires_grad
-            or state.value.device.type != 'cpu'
-            or torch.compiler.is_compiling()
-            or coefficients.size(1) > _TERMS
-        ):
+        if state.value.device.type != 'cpu' or torch.compiler.is_compiling() or coefficients.size(1) > _TERMS:
             return None
-        last: _LastSpan = graph.cached(('blocks', self.settings(), self.tolerance, method), _LastSpan)
-        least, most = map(float, unwrapped(self.lam).double().aminmax())
-        span = last.covering(least, most, partial(self._span, state, method))
-        basis = span.basis
+        cache: dict[Hashable, Any] | None = None
+        if state.value.requires_grad:  # the blocks of this call alone, one for each head
+            basis, combined = coefficients.t(), torch.eye(self.heads, dtype=coefficients.dtype)
+        else:
+            last: _LastSpan = graph.cached(('blocks', self.settings(), self.tolerance, method), _LastSpan)
+            least, most = map(float, unwrapped(self.lam).double().aminmax())
+            span = last.covering(least, most, partial(self._span, state, method))
+            basis, cache = span.basis, span.cache
+            combined = coefficients @ basis[: coefficients.size(1)]
 
         def terms(segments: Segments, dtype: torch.dtype) -> Tensor:
             return polynomial_blocks(state.value.to(dtype), state.pattern, basis.t().to(dtype), method, segments)
@@ -285,9 +286,8 @@ class HeatKernelMask(DiffusionMask):
             return chebyshev_error(self.tolerance, x, graph.segments.index, graph.num_graphs)
 
         cost = (basis.size(0) - 1) * state.pattern.nnz
-        combined = coefficients @ basis[: coefficients.size(1)]
         cancels = method == 'chebyshev' or (self.kind == 'adjacency' and not state.positive)
-        return PreparedBlocks(combined, terms, span.cache, cost, magnitude=magnitude if cancels else None)
+        return PreparedBlocks(combined, terms, cache, cost, magnitude=magnitude if cancels else None)
 
     @outside_transforms
     @torch.inference_mode(False)  # kept, and possibly used in training later

@@ -145,10 +145,7 @@ class PowerSeriesMask(LogarithmicMask):
         entries = power_entries(graph, self.settings(), state.pattern, state.weight, alpha)
         return Alternatives(product, entries, self._blocks(graph, state, alpha, product), **context)
 
-    def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: MaskOperator) -> PreparedBlocks | None:
-        if state.weight.requires_grad:
-            return None
-
+    def _blocks(self, graph: Graph, state: AdjacencyState, alpha: Tensor, product: MaskOperator) -> PreparedBlocks:
         def powers(segments: Segments, dtype: torch.dtype) -> Tensor:
             each = torch.eye(alpha.size(1), dtype=dtype, device=alpha.device)
             return polynomial_blocks(state.weight.to(dtype), state.pattern, each, 'powers', segments)
@@ -156,7 +153,8 @@ class PowerSeriesMask(LogarithmicMask):
         # Terms of one sign do not cancel.
         positive = self.positive and graph.cached(('positive', self.settings()), partial(known_positive, state.weight))
         magnitude = None if positive else product.magnitude
-        cache: dict[Hashable, Any] = graph.cached(('blocks', self.settings(), alpha.size(1)), dict)
+        learned, key = state.weight.requires_grad, ('blocks', self.settings(), alpha.size(1))
+        cache: dict[Hashable, Any] | None = None if learned else graph.cached(key, dict)
         return PreparedBlocks(alpha, powers, cache, (alpha.size(1) - 1) * state.pattern.nnz, magnitude=magnitude)
 
 

@@ -16,6 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.tree_state import TreeState
+from pyg_topomask.masks.base.directions import warn_of_lost_gradient
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import resolve_positive, series_parameter
 from pyg_topomask.operators.alternatives import Alternatives
@@ -181,6 +182,10 @@ class TreeMask(LogarithmicMask):
     def weighted(self) -> bool:  # type: ignore[override]
         return self.kind == 'exp' or self.unit is not None
 
+    @property
+    def learns_weights(self) -> bool:
+        return self.kind == 'exp'
+
     def settings(self) -> Hashable:
         return type(self)
 
@@ -196,6 +201,7 @@ class TreeMask(LogarithmicMask):
         if self.kind == 'distance':
             f = self.f
             if self.unit is not None:
+                warn_of_lost_gradient(self, graph)
                 method = 'fft'
                 plan = state.plan(f'{self.unit}', partial(plan_units, length=state.length, unit=self.unit))
             else:

@@ -5,6 +5,7 @@ An argument outside its range, an unknown name, and arguments that conflict rais
 """
 
 from pyg_topomask.nn.by_name import attention
+from pyg_topomask.nn.edge_weights import EdgeWeights
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 from pyg_topomask.nn.gps_conv import TopoGPSConv
@@ -16,6 +17,7 @@ from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSof
 
 __all__ = [
     'AsymmetricGRFAttention',
+    'EdgeWeights',
     'ExplicitAttention',
     'GRFAttention',
     'GRFSoftmaxAttention',

@@ -6,6 +6,7 @@ import inspect
 from functools import singledispatch
 from typing import Any
 
+import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Module
@@ -20,8 +21,10 @@ from torch_geometric.utils import is_sparse, to_dense_batch
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
+from pyg_topomask.masks.base.directions import LEARNS_WEIGHTS
+from pyg_topomask.nn.edge_weights import EdgeWeights
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.nn.inputs import check_heads
+from pyg_topomask.nn.inputs import as_graph, check_heads
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.checks import check_probability, check_size
 from pyg_topomask.utils.suggestions import instance_of
@@ -47,6 +50,8 @@ class TopoGPSConv(GPSConv):
             :obj:`attn(x, edge_index, edge_weight=edge_weight, batch=batch, graph=graph)`, which replaces PyG's own.
             :obj:`"pyg"` is the attention of :obj:`attn_type`. :obj:`None` needs :obj:`attn_type=None` beside it, which is no
             global attention. (default: :obj:`"pyg"`)
+        edge_weights (EdgeWeights, optional): Learns the edge weights of the mask of :obj:`attn` from :obj:`edge_attr`. Edge
+            weights that are given multiply them. (default: :obj:`None`)
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, batch vector
@@ -76,10 +81,13 @@ class TopoGPSConv(GPSConv):
         attn_kwargs: dict[str, Any] | None = None,
         *,
         attn: Module | str | None = 'pyg',
+        edge_weights: EdgeWeights | None = None,
     ) -> None:
         attn = _replacing(attn, attn_type)
         check_probability(dropout=dropout)
         _check_layers(channels, conv, heads, attn_type, attn_kwargs, attn)
+        if edge_weights is not None:
+            _check_edge_weights(edge_weights, attn)
         self_attention = attn is None and attn_type is not None
         # PyG's layer always creates an attention. Create the smallest one, and replace it.
         kind, size = (attn_type, heads) if self_attention else ('multihead', 1)
@@ -87,19 +95,24 @@ class TopoGPSConv(GPSConv):
         self.heads = getattr(attn, 'heads', heads)
         self.replaces_attention = not self_attention
         # PyG raises its own error for edge weights that neither layer takes.
-        self.weighted_conv = attn is None or conv is None or _takes_edge_weight(conv)
-        self._told_of_weights = conv is None or not _takes_edge_weight(conv)
+        self._kept_from_conv = set()
+        if conv is not None and attn is not None and not _takes(conv, 'edge_weight'):
+            self._kept_from_conv.add('edge_weight')
+        if conv is not None and edge_weights is not None and not _takes(conv, 'edge_attr'):
+            self._kept_from_conv.add('edge_attr')
+        self._told_of_weights = conv is None or not _takes(conv, 'edge_weight')
         if not self._told_of_weights and isinstance(attn, MaskedLinearAttention | ExplicitAttention):
             attn.told_of_weights = True  # the weights have an effect in the local layer
         if self.replaces_attention:
             self.attn = attn
             self.attn_type = None if attn is None else type(attn).__name__
+        self.edge_weights = edge_weights
 
     def reset_parameters(self) -> None:
         if not self.replaces_attention:
             super().reset_parameters()
             return
-        for module in (self.conv, self.attn, *self.mlp, self.norm1, self.norm2, self.norm3):
+        for module in (self.conv, self.attn, self.edge_weights, *self.mlp, self.norm1, self.norm2, self.norm3):
             reset(module)
 
     def forward(
@@ -121,7 +134,8 @@ class TopoGPSConv(GPSConv):
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
                 (default: :obj:`None`)
             **kwargs: Passed on to :obj:`conv`. :obj:`edge_weight` is passed on to :obj:`attn`, and to :obj:`conv` if it takes
-                it. Without :obj:`conv`, :obj:`edge_weight` and :obj:`edge_attr` are accepted.
+                it. :obj:`edge_weights` reads :obj:`edge_attr`, which is passed on to :obj:`conv` if it takes it. Without
+                :obj:`conv`, :obj:`edge_weight` and :obj:`edge_attr` are accepted.
 
         Returns:
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the edge
@@ -150,8 +164,7 @@ class TopoGPSConv(GPSConv):
                 hs.append(self._residual(h, x, self.norm1, index))
         if self.attn is not None:  # Global attention.
             if self.replaces_attention:
-                edges = graph.edge_index if isinstance(graph, Graph) else edge_index
-                h = self.attn(x, edges, edge_weight=kwargs.get('edge_weight'), batch=batch, graph=graph)
+                h = self._attend(x, edge_index, kwargs.get('edge_weight'), kwargs.get('edge_attr'), batch, graph)
             else:
                 h = _attend_as_pyg(self.attn, x, index)
             hs.append(self._residual(h, x, self.norm2, index))
@@ -163,13 +176,28 @@ class TopoGPSConv(GPSConv):
         r"""Returns the output of the local layer, which may be :obj:`(x, edge_attr)`."""
         if isinstance(edge_index, Tensor) and not is_sparse(edge_index):
             edge_index = edge_index.long()
-        if not self.weighted_conv:
-            kwargs = {name: value for name, value in kwargs.items() if name != 'edge_weight'}
+        kwargs = {name: value for name, value in kwargs.items() if name not in self._kept_from_conv}
         h = convolve(graph, self.conv, x, edge_index, **kwargs)
         if isinstance(h, tuple) and (len(h) != 2 or not isinstance(h[1], Tensor | None)):
             kinds = ', '.join(type(item).__name__ for item in h)
             raise ArgumentError('conv', f'a layer that returns ({kinds})', 'layers that return x, or (x, edge_attr)')
         return h
+
+    def _attend(
+        self, x: Tensor, edges: Adj, weight: Tensor | None, edge_attr: Tensor | None, batch: Tensor | None, graph: Graph | None
+    ) -> Tensor:
+        assert self.attn is not None
+        edges = graph.edge_index if isinstance(graph, Graph) else edges
+        if self.edge_weights is not None:
+            graph = self._weighed(x, edge_attr, edges, weight, batch, graph)
+            edges, weight, batch = graph.edge_index, None, graph.batch
+        out: Tensor = self.attn(x, edges, edge_weight=weight, batch=batch, graph=graph)
+        return out
+
+    @torch.compiler.disable  # weights are checked, and their mask prepared, at every call
+    def _weighed(self, x: Tensor, edge_attr: Tensor | None, *given: Any) -> Graph:
+        assert self.edge_weights is not None
+        return self.edge_weights.weigh(as_graph(x, *given), edge_attr, x)
 
     def _residual(self, h: Tensor, x: Tensor, norm: Module | None, batch: Tensor | None) -> Tensor:
         return self._norm(F.dropout(h, p=self.dropout, training=self.training) + x, norm, batch)
@@ -211,9 +239,9 @@ def _performer(attn: PerformerAttention, x: Tensor, mask: Tensor) -> Tensor:
     return attn.dropout(attn.attn_out(out.transpose(1, 2).flatten(2)))
 
 
-def _takes_edge_weight(conv: Module) -> bool:
+def _takes(conv: Module, argument: str) -> bool:
     parameters = inspect.signature(conv.forward).parameters
-    return 'edge_weight' in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
+    return argument in parameters or any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values())
 
 
 def _replacing(attn: Module | str | None, attn_type: str | None) -> Module | None:
@@ -267,3 +295,13 @@ def _check_layers(
         raise ArgumentError('attn_type', "'performer' with attn, which replaces it", '"multihead" (the default) and None')
     if heads not in (1, getattr(attn, 'heads', heads)):
         raise ArgumentError('heads', f'{heads} with attn, which has {attn.heads} heads', f'1 and {attn.heads}')
+
+
+def _check_edge_weights(edge_weights: EdgeWeights, attn: Module | None) -> None:
+    r"""Raises an error unless edge weights may be learned for an attention."""
+    if not isinstance(edge_weights, EdgeWeights):
+        accepted = 'None and an EdgeWeights, such as EdgeWeights(edge_dim=8)'
+        raise ArgumentError('edge_weights', repr(edge_weights), accepted, instance_of(edge_weights))
+    if attn is None or not getattr(attn, 'learns_weights', True):
+        given = f'an EdgeWeights for {type(getattr(attn, "mask", attn)).__name__}, which hands no gradient on to edge weights'
+        raise ArgumentError('edge_weights', given, f'None, and attentions under {LEARNS_WEIGHTS}')

@@ -104,6 +104,11 @@ class ReadsGraph:
         return True
 
     @property
+    def learns_weights(self) -> bool:
+        r"""Whether gradients reach edge weights that require them."""
+        return self.weighted
+
+    @property
     def local(self) -> bool:
         r"""Whether nodes attend only to nodes that edges join to them."""
         return True
@@ -121,6 +126,10 @@ class UnderMask(ReadsGraph):
     @property
     def weighted(self) -> bool:
         return self.mask.weighted
+
+    @property
+    def learns_weights(self) -> bool:
+        return self.mask.learns_weights
 
     @property
     def local(self) -> bool:

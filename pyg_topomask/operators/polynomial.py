@@ -13,8 +13,8 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.prepared_blocks import blocks_of
-from pyg_topomask.operators.sparse_matmul import product, spmm
+from pyg_topomask.operators.prepared_blocks import blocks_of, units_of
+from pyg_topomask.operators.sparse_matmul import product, sample, spmm
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # Numbers in a chunk of columns that stays in the cache of a core, and in that of all.
@@ -49,7 +49,7 @@ class Polynomial(MaskOperator):
         return polynomial_action(self.coefficients, self.value, self.pattern, x, self.method, self.transposed)
 
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return 1 not in learnable  # gradients of the entries of the matrix take a block for each power
+        return 1 not in learnable and not self.value.requires_grad  # gradients of the entries have none
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return kernel('attend_polynomial', q.device)(*self._arguments(q.dtype), q, k, v)
@@ -74,16 +74,14 @@ def polynomial_action(
     r"""Multiplies a block :obj:`[N, H, c]` by a :class:`Polynomial` of a sparse matrix. Differentiable in the coefficients, the
     entries and the block.
 
-    Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients in :obj:`x` and in the coefficients.
-    The gradient in :obj:`value` keeps one block per degree.
+    Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients. That in :obj:`value` computes the
+    terms again, of a few columns at a time.
     """
     work = x.to(torch.promote_types(x.dtype, torch.float32))
     coefficients, value = coefficients.to(work.dtype), value.to(work.dtype)
     if x.numel() == 0:
         return x.clone()
-    if value.requires_grad:
-        out = _plain(work, coefficients, value, method, transpose, pattern)
-    elif work.stride(1) == 0 and not work.requires_grad:
+    if work.stride(1) == 0 and not work.requires_grad:
         out = _SharedPolynomial.apply(
             work[:, 0], coefficients.expand(x.size(1), -1), value, method, transpose, *pattern.tensors
         )
@@ -115,8 +113,11 @@ def polynomial_terms(
 
 def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, method: str, segments: Segments) -> Tensor:
     r"""Returns the entries of polynomials of a sparse matrix with coefficients :obj:`[J, K + 1]`, in the data type of the
-    entries, at all pairs of nodes of the same graph, by row, :obj:`[J, num_pairs]`. Not differentiable.
+    entries, at all pairs of nodes of the same graph, by row, :obj:`[J, num_pairs]`. Differentiable in the entries and the
+    coefficients.
     """
+    if value.requires_grad:
+        return _PolynomialBlocks.apply(basis, value.unsqueeze(0), method, segments, *pattern.tensors)
     if compiled := kernel('polynomial_blocks', value.device):
         return compiled(pattern, value, basis, method, segments)
     return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
@@ -155,17 +156,44 @@ def _raw_step(value: Tensor, pattern: SparsePattern, transpose: bool) -> Step:
     return step
 
 
+def _gradients_of_matrix(
+    value: Tensor,
+    pattern: SparsePattern,
+    transpose: bool,
+    method: str,
+    terms: Sequence[Tensor],
+    upstream: Callable[[int], Tensor],
+) -> tuple[Tensor, Tensor]:
+    r"""Returns the gradients of the entries, :obj:`[1, nnz]`, and of :math:`\mathbf{x}`, given the terms :math:`\mathbf{B}^k
+    \mathbf{x}` or :math:`T_k(\mathbf{B}) \mathbf{x}`, and the gradient of term :math:`k` as a function: the recurrence of the
+    terms, backwards.
+    """
+    step, last, after = _raw_step(value, pattern, not transpose), upstream(len(terms) - 1), None
+    of_entries = torch.zeros_like(value)
+    for k in range(len(terms) - 2, -1, -1):
+        factor = 2.0 if method == 'chebyshev' and k > 0 else 1.0
+        row, col = (terms[k], last) if transpose else (last, terms[k])
+        of_entries[0].add_(sample(pattern.rowptr, pattern.col, row, col), alpha=factor)
+        grad = step(factor, last, 1.0, upstream(k), None)
+        last, after = grad if after is None or method == 'powers' else grad.sub_(after), last
+    return of_entries, last
+
+
+def _kept_terms(step: Step, x: Tensor, count: int, method: str) -> list[Tensor]:
+    return list(_terms(lambda alpha, u, beta, w, spare: step(alpha, u, beta, w, None), x, count, method))
+
+
 def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
     r"""Coefficients for each column of :obj:`x.flatten(1)`, rather than for each head, :obj:`[K + 1, H c]`."""
     return coefficients.t().unsqueeze(-1).expand(-1, *x.shape[1:]).flatten(1)
 
 
-def _chunks(x: Tensor) -> list[slice]:
-    r"""Cuts the columns so that the terms of a chunk stay in cache on a CPU."""
+def _chunks(x: Tensor, wide: int = _WIDE) -> list[slice]:
+    r"""Cuts the columns so that the terms of a chunk stay in cache on a CPU, of large graphs so many columns."""
     columns = x[0].numel()
     width = columns
     if x.device.type == 'cpu':
-        width = max(_NEAR // x.size(0), min(_FAR // x.size(0), _WIDE), _FAST) // _FAST * _FAST
+        width = max(_NEAR // x.size(0), min(_FAR // x.size(0), wide), _FAST) // _FAST * _FAST
     return [slice(start, start + width) for start in range(0, columns, width)]
 
 
@@ -197,10 +225,12 @@ class _Polynomial(LoopedFunction):
         x, coefficients, value, *pattern = ctx.saved_tensors
         if torch.is_grad_enabled():
 
-            def plain(x: Tensor, coefficients: Tensor) -> Tensor:
+            def plain(x: Tensor, coefficients: Tensor, value: Tensor) -> Tensor:
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
-            return (*gradients(plain, grads, x, coefficients), None, None, None) + (None,) * len(pattern)
+            return (*gradients(plain, grads, x, coefficients, value), None, None) + (None,) * len(pattern)
+        if ctx.needs_input_grad[2]:
+            return (*_backward_with_entries(ctx, grads[0]), None, None) + (None,) * len(pattern)
         if compiled := kernel('polynomial_action_backward', x.device):
             matrix = _matrix(value, pattern, ctx.transpose)
             return (*compiled(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
@@ -217,9 +247,32 @@ class _Polynomial(LoopedFunction):
                 if ctx.needs_input_grad[1]:
                     grad_columns[k, chunk] = torch.mul(term, inputs, out=product).sum(0)
             grad_x[:, chunk] = total
-        grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
-        grad_coefficients = grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
-        return (grad_x.view(x.shape), grad_coefficients, None, None, None) + (None,) * len(pattern)
+        return (grad_x.view(x.shape), _of_heads(grad_columns, coefficients, x), None, None, None) + (None,) * len(pattern)
+
+
+def _of_heads(grad_columns: Tensor, coefficients: Tensor, x: Tensor) -> Tensor:
+    r"""Adds up gradients of coefficients of the columns of :obj:`x.flatten(1)`, :obj:`[K + 1, H c]`, by head."""
+    grad_heads = grad_columns.view(-1, *x.shape[1:]).sum(2).t()
+    return grad_heads.sum(0, keepdim=True) if coefficients.size(0) == 1 else grad_heads
+
+
+def _backward_with_entries(ctx: Any, grad: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    r"""Returns the gradients of :obj:`x`, the coefficients and the entries."""
+    x, coefficients, value, *tensors = ctx.saved_tensors
+    pattern, by_column, grad_value = SparsePattern(*tensors), _by_column(coefficients, x), torch.zeros_like(value)
+    step, grad_columns, grad_x = _raw_step(value, pattern, ctx.transpose), torch.empty_like(by_column), x.new_empty(x.shape)
+    for chunk in _chunks(x, _FAST):
+        columns, factors = grad.flatten(1)[:, chunk].contiguous(), by_column[:, chunk]
+        terms = _kept_terms(step, x.flatten(1)[:, chunk].contiguous(), coefficients.size(1), ctx.method)
+        grad_columns[:, chunk] = torch.stack([(term * columns).sum(0) for term in terms])
+
+        def upstream(k: int, factors: Tensor = factors, columns: Tensor = columns) -> Tensor:
+            return factors[k] * columns
+
+        of_entries, of_x = _gradients_of_matrix(value, pattern, ctx.transpose, ctx.method, terms, upstream)
+        grad_value += of_entries
+        grad_x.flatten(1)[:, chunk] = of_x
+    return grad_x, _of_heads(grad_columns, coefficients, x), grad_value
 
 
 class _SharedPolynomial(LoopedFunction):
@@ -243,15 +296,63 @@ class _SharedPolynomial(LoopedFunction):
         x, coefficients, value, *pattern = ctx.saved_tensors
         if torch.is_grad_enabled():
 
-            def plain(coefficients: Tensor) -> Tensor:
+            def plain(coefficients: Tensor, value: Tensor) -> Tensor:
                 shared = x.unsqueeze(1).expand(-1, coefficients.size(0), -1)
                 return _plain(shared, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
-            return (None, *gradients(plain, grads, coefficients), None, None, None) + (None,) * len(pattern)
-        step, grad = _raw_step(value, SparsePattern(*pattern), ctx.transpose), torch.zeros_like(coefficients)
+            return (None, *gradients(plain, grads, coefficients, value), None, None) + (None,) * len(pattern)
+        matrix, learned = SparsePattern(*pattern), ctx.needs_input_grad[2]
+        step, grad = _raw_step(value, matrix, ctx.transpose), torch.zeros_like(coefficients)
+        grad_value = torch.zeros_like(value) if learned else None
         for chunk in _chunks(x):
-            upstream = grads[0][..., chunk].transpose(0, 1).flatten(1)
-            terms = _terms(step, x[:, chunk].contiguous(), coefficients.size(1), ctx.method)
+            upstream, given = grads[0][..., chunk].transpose(0, 1).flatten(1), x[:, chunk].contiguous()
+            terms = (_kept_terms if learned else _terms)(step, given, coefficients.size(1), ctx.method)
             for k, term in enumerate(terms):
                 grad[:, k] += upstream @ term.flatten()
-        return (None, grad, None, None, None) + (None,) * len(pattern)
+            if grad_value is not None:
+                of_terms = (coefficients.t() @ upstream).view(-1, *given.shape)
+                of_chunk = list(terms), of_terms.__getitem__
+                grad_value += _gradients_of_matrix(value, matrix, ctx.transpose, ctx.method, *of_chunk)[0]
+        return (None, grad, grad_value, None, None) + (None,) * len(pattern)
+
+
+class _PolynomialBlocks(LoopedFunction):
+    r"""Entries of polynomials at all pairs of nodes of the same graph. The backward pass computes the terms again."""
+
+    @staticmethod
+    def forward(basis: Tensor, value: Tensor, method: str, segments: Segments, *pattern: Tensor) -> Tensor:
+        return polynomial_blocks(value[0].detach(), SparsePattern(*pattern), basis, method, segments)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        basis, value, ctx.method, ctx.segments, *pattern = inputs
+        ctx.save_for_backward(basis, value, *pattern)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        basis, value, *tensors = ctx.saved_tensors
+        pattern, learned = SparsePattern(*tensors), ctx.needs_input_grad[0]
+        compiled = kernel('polynomial_blocks_backward', value.device)
+        if compiled and not torch.is_grad_enabled():
+            given = pattern, value[0], basis, ctx.method, ctx.segments, grads[0]
+            grad_value, grad_basis = compiled(*given, learned)
+            return (grad_basis if learned else None, grad_value.unsqueeze(0), None, None) + (None,) * len(tensors)
+        units, place = units_of(ctx.segments, value.dtype)
+        if torch.is_grad_enabled():
+
+            def plain(basis: Tensor, value: Tensor) -> Tensor:
+                shared = units.unsqueeze(1).expand(-1, basis.size(0), -1)
+                blocks = _plain(shared, basis, value, ctx.method, False, pattern)
+                return blocks.transpose(0, 1).flatten(1).index_select(1, place)
+
+            return (*gradients(plain, grads, basis, value), None, None) + (None,) * len(tensors)
+        step, grad_basis, grad_value = _raw_step(value, pattern, False), torch.zeros_like(basis), torch.zeros_like(value)
+        upstream = units.new_zeros(basis.size(0), units.numel()).index_copy_(1, place, grads[0]).view(-1, *units.shape)
+        for chunk in _chunks(units):
+            terms = _kept_terms(step, units[:, chunk].contiguous(), basis.size(1), ctx.method)
+            of_blocks = upstream[..., chunk].flatten(1)
+            of_terms = (basis.t() @ of_blocks).view(-1, *terms[0].shape)
+            grad_value += _gradients_of_matrix(value, pattern, False, ctx.method, terms, of_terms.__getitem__)[0]
+            if learned:
+                grad_basis += of_blocks @ torch.stack(terms).flatten(1).t()
+        return (grad_basis, grad_value, None, None) + (None,) * len(tensors)

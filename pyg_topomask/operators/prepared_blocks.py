@@ -29,7 +29,8 @@ class PreparedBlocks:
         make (callable): Returns the entries of :math:`\mathbf{B}` at all pairs of nodes of the same graph, by row,
             :obj:`[K, num_pairs]`, for the division of the nodes into graphs and a data type, or the labels in int16,
             :obj:`[labels, num_pairs]`.
-        cache (dict): Stores :math:`\mathbf{B}` for all heads, layers and steps.
+        cache (dict, optional): Stores :math:`\mathbf{B}` for all heads, layers and steps. :obj:`None` if :math:`\mathbf{B}` is
+            learned. It is then made at every call, and gradients flow to it.
         cost (int): Multiplications that :obj:`make` takes for each node of the largest graph.
         column_scale (torch.Tensor, optional): The diagonals of :math:`\mathbf{R}`, :obj:`[N, H]`. (default: :obj:`None`, ones)
         magnitude (callable, optional): Returns a second bound, beside :math:`|\mathbf{M}| \mathbf{x}`, that detects rows
@@ -40,7 +41,7 @@ class PreparedBlocks:
 
     coefficients: Tensor
     make: Callable[[Segments, torch.dtype], Tensor]
-    cache: dict[Hashable, Any]
+    cache: dict[Hashable, Any] | None
     cost: int
     column_scale: Tensor | None = None
     magnitude: Callable[[Tensor], Tensor] | None = None
@@ -51,16 +52,21 @@ class PreparedBlocks:
         r"""The numbers that are stored for each pair of nodes."""
         return self.labels or self.coefficients.size(1)
 
-    @outside_transforms
     def terms(self, segments: Segments, dtype: torch.dtype) -> Tensor:
         r"""Returns the entries of :math:`\mathbf{B}` or the labels of all pairs of nodes of the same graph, by row,
         :obj:`[count, num_pairs]`.
         """
-        dtype = torch.int16 if self.labels else dtype
-        if dtype not in self.cache:
+        if self.cache is None:
+            return self.make(segments, dtype)
+        return self._stored(self.cache, segments, torch.int16 if self.labels else dtype)
+
+    @outside_transforms
+    def _stored(self, cache: dict[Hashable, Any], segments: Segments, dtype: torch.dtype) -> Tensor:
+        if dtype not in cache:
             with torch.inference_mode(False), torch.no_grad():
-                self.cache[dtype] = self.make(segments, dtype)
-        return self.cache[dtype]
+                cache[dtype] = self.make(segments, dtype)
+        terms: Tensor = cache[dtype]
+        return terms
 
     def scaled(self, scale: Tensor) -> PreparedBlocks:
         factor, unscaled = scale.to(self.coefficients.dtype).view(-1, 1), self.magnitude
@@ -73,15 +79,22 @@ class PreparedBlocks:
         return replace(self, coefficients=factor * self.coefficients, magnitude=changed)
 
 
+def units_of(segments: Segments, dtype: torch.dtype) -> tuple[Tensor, Tensor]:
+    r"""Returns the unit vector of the position of each node in its graph, :obj:`[N, n]` for :math:`n` nodes in the largest one,
+    and the places of all pairs of nodes of the same graph in such a matrix, by row, :obj:`[num_pairs]`.
+    """
+    units = torch.zeros(segments.num_nodes, segments.largest, dtype=dtype, device=segments.device)
+    units.scatter_(1, segments.position.unsqueeze(1), 1.0)
+    slots, size = torch.arange(segments.largest, device=segments.device), segments.sizes[segments.index]
+    return units, (slots < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
+
+
 def blocks_of(multiply: Callable[[Tensor], Iterable[Tensor]], basis: Tensor, segments: Segments) -> Tensor:
     r"""Returns the entries of combinations :math:`\sum_k u_{jk} \mathbf{T}_k` at all pairs of nodes of the same graph, by row,
     :obj:`[J, num_pairs]`. :obj:`multiply` yields the products :math:`\mathbf{T}_k \mathbf{x}`, of which one is valid until two
     more have been drawn. The basis is :math:`u`, in the data type of the result.
     """
-    units = torch.zeros(segments.num_nodes, segments.largest, dtype=basis.dtype, device=segments.device)
-    units.scatter_(1, segments.position.unsqueeze(1), 1.0)
-    slots, size = torch.arange(segments.largest, device=segments.device), segments.sizes[segments.index]
-    place = (slots < size.unsqueeze(1)).flatten().nonzero().squeeze(1)
+    units, place = units_of(segments, basis.dtype)
     blocks = units.new_zeros(basis.size(0), segments.num_pairs)
     for factors, rows in zip(basis.t().tolist(), multiply(units), strict=True):
         term = rows.flatten()[place]

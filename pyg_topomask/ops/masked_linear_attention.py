@@ -142,7 +142,7 @@ def _blocks(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
 def _prepared_blocks(q: Tensor, k: Tensor, v: Tensor, blocks: PreparedBlocks, segments: Segments) -> Tensor:
     k = k if blocks.column_scale is None else k * blocks.column_scale.to(k.dtype).unsqueeze(-1)
     coefficients, terms = blocks.coefficients.to(q.dtype), blocks.terms(segments, q.dtype)
-    out, inverse = attend_prepared_blocks(q, k, v, [coefficients], [segments.ptr, terms])
+    out, inverse = attend_prepared_blocks(q, k, v, [coefficients, terms], [segments.ptr])
     if blocks.magnitude is None:
         return out
     with torch.no_grad():

@@ -2,8 +2,9 @@ r"""Sparse graph random features."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Hashable, Sequence
+from copy import copy
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -15,7 +16,7 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.sparse import sparse_operator
-from pyg_topomask.operators.sparse_matmul import multiply
+from pyg_topomask.operators.sparse_matmul import multiply, sddmm
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 
 
@@ -46,6 +47,8 @@ class WalkFeatures:
     load: Tensor
     num_nodes: int
     max_walk_length: int
+    #: What the positions decide.
+    shared: dict[Hashable, Any] = field(default_factory=dict, init=False, repr=False, compare=False)
 
     @classmethod
     def from_visits(
@@ -141,6 +144,12 @@ class WalkFeatures:
         start, visited = place[self.start], place[self.visited]
         return self.from_visits(start, visited, self.length, self.load, self.num_nodes, self.max_walk_length)
 
+    def with_loads(self, load: Tensor) -> WalkFeatures:
+        r"""Returns features with other loads, :obj:`[nnz]`, at the same positions, which share what depends on these alone."""
+        features = copy(self)
+        features.load = load
+        return features
+
     def truncate(self, max_walk_length: int) -> WalkFeatures:
         r"""Returns the features of the first :obj:`max_walk_length` hops."""
         if max_walk_length >= self.max_walk_length:
@@ -190,13 +199,18 @@ def _(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Ten
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
-    _, load, ctx.transpose, pattern = inputs
-    ctx.save_for_backward(load, *pattern)
+    coefficients, load, ctx.transpose, pattern = inputs
+    ctx.save_for_backward(coefficients, load, *pattern)
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    load, *pattern = ctx.saved_tensors
-    return _combined_loads(grad.contiguous(), load, not ctx.transpose, pattern), None, None, [None] * len(pattern)
+    coefficients, load, *pattern = ctx.saved_tensors
+    grad_load = None
+    if ctx.needs_input_grad[1]:
+        rows, columns = (coefficients, grad) if ctx.transpose else (grad, coefficients)
+        grad_load = sddmm(SparsePattern(*pattern), *(x.t().unsqueeze(1).contiguous() for x in (rows, columns))).squeeze(0)
+    grad_coefficients = _combined_loads(grad.contiguous(), load, not ctx.transpose, pattern)
+    return grad_coefficients, grad_load, None, [None] * len(pattern)
 
 
 _combine_loads.register_autograd(_backward, setup_context=_setup)

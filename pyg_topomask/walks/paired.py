@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
-from functools import cached_property, singledispatch
+from functools import cached_property, partial, singledispatch
 from typing import Any
 
 import torch
@@ -15,9 +15,10 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.walks.features import WalkFeatures
+from pyg_topomask.walks.learned import Meetings, learned_walks
 from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
 from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.walk import sample_ensembles
+from pyg_topomask.walks.walk import sample_ensembles, sample_walks
 
 
 @dataclass
@@ -57,8 +58,18 @@ class PairedWalks:
         """
         return SparseEntries(lambda: make(self), self.estimated_entries if estimated else self.num_pairs)
 
+    @property
+    def learned(self) -> bool:
+        r"""Whether loads hand gradients on to edge weights."""
+        return self.query.load.requires_grad
+
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
+        if self.learned:
+            make = partial(Meetings.of, self.query.pattern, self.key.pattern)
+            meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
+            query, key = self.query.values(query_modulation), self.key.values(key_modulation)
+            return Entries(meetings.pattern, meetings.entries(query, key))
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
 
@@ -75,9 +86,15 @@ class PairedWalks:
 
 @singledispatch
 def paired_walks(
-    graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None, again: bool
+    graph: Graph,
+    settings: WalkSettings,
+    seed: int | None,
+    generator: torch.Generator | None,
+    again: bool,
+    learned: bool = False,
 ) -> PairedWalks:
     r"""Samples walks as :func:`~pyg_topomask.walks.walk.sample_ensembles`. More walks may follow :obj:`again`. Shards sample
-    those from their nodes.
+    those from their nodes. Loads hand gradients on to :obj:`learned` edge weights.
     """
-    return PairedWalks(*sample_ensembles(graph, settings, seed, generator))
+    sample = partial(learned_walks, keep=seed is not None) if learned else sample_walks
+    return PairedWalks(*sample_ensembles(graph, settings, seed, generator, sample))

@@ -83,6 +83,10 @@ def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tup
     a :class:`ValueError` if the data has changed since, or they do not fit the settings.
     """
     hops, transform = settings.max_walk_length, TRANSFORMS[prefix]
+    if graph.unweighted is not None:
+        if graph.get(f'{prefix}_index') is not None:
+            warn('graph: got stored walks, with loads of other edge weights. They are not used, and the layer samples walks.')
+        return None
     loaded = [_load(graph, ensemble, settings, transform) for ensemble in _ensembles(prefix)]
     walks = [features for features in loaded if features is not None]
     if not walks:

@@ -49,7 +49,7 @@ class Transitions:
     @classmethod
     @torch.no_grad()
     def _make(cls, graph: Graph, normalization: str | None, transition: str, flow: str) -> Transitions:
-        order = _order_of_edges(graph, flow)
+        order = order_of_edges(graph, flow)
         row, col = (end.index_select(0, order) for end in graph.row_and_col(flow))
         weight = graph.normalized_weight(normalization, flow).to(graph.weight_dtype).index_select(0, order)
         degree = torch.bincount(row, minlength=graph.num_nodes)
@@ -82,7 +82,7 @@ class Transitions:
         return edge.clamp(start, start + degree - 1)  # numbers close to 1 may round up to the next node
 
 
-def _order_of_edges(graph: Graph, flow: str) -> Tensor:
+def order_of_edges(graph: Graph, flow: str) -> Tensor:
     r"""Sorts edges by row and column, and parallel edges by weight, so that equal graphs get equal walks in any order of
     edges.
     """

@@ -3,6 +3,7 @@ r"""Random walks from every node at once."""
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import torch
@@ -24,18 +25,6 @@ from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seed
 _OPTIONS = ('num_walks', 'sampler', 'transition', 'normalization', 'flow', 'importance')
 # The largest number of visits per chunk of start nodes.
 _BUDGET = 2**25
-
-
-def sample_ensembles(
-    graph: Graph, settings: WalkSettings, seed: int | None, generator: torch.Generator | None = None
-) -> tuple[WalkFeatures, WalkFeatures]:
-    r"""Samples walks and returns the features of the queries and of the keys, one object if they are the same. Without a seed,
-    it is drawn from the generator.
-    """
-    seed = draw_seed(generator) if seed is None else checked_seed(seed=seed)
-    of_queries, of_keys = seeds_of_ensembles(seed)
-    query = sample_walks(graph, settings, of_queries)
-    return query, sample_walks(graph, settings, of_keys) if settings.independent_ensembles else query
 
 
 def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str = 'auto') -> WalkFeatures:
@@ -71,6 +60,22 @@ def sample_walks(graph: Graph, settings: WalkSettings, seed: int, backend: str =
         range(graph.num_nodes), graph.segments.position, transitions, settings, seed, backend
     )
     return WalkFeatures(start, visited, length, load, graph.num_nodes, settings.max_walk_length)
+
+
+def sample_ensembles(
+    graph: Graph,
+    settings: WalkSettings,
+    seed: int | None,
+    generator: torch.Generator | None = None,
+    sample: Callable[[Graph, WalkSettings, int], WalkFeatures] = sample_walks,
+) -> tuple[WalkFeatures, WalkFeatures]:
+    r"""Samples walks and returns the features of the queries and of the keys, one object if they are the same. Without a seed,
+    it is drawn from the generator.
+    """
+    seed = draw_seed(generator) if seed is None else checked_seed(seed=seed)
+    of_queries, of_keys = seeds_of_ensembles(seed)
+    query = sample(graph, settings, of_queries)
+    return query, sample(graph, settings, of_keys) if settings.independent_ensembles else query
 
 
 # A custom operator, so that an exported program draws the walks of the graph that it is given.
@@ -146,6 +151,30 @@ def walk(
     r"""Samples walks with the given random numbers, see :func:`sample_walks`. Returns every visit in the order of the walks:
     start, visited node, hops so far, and load divided by the number of walks.
     """
+    start, visited, length, hops = crossed(transitions, settings, uniform, nodes)
+    return start, visited, length, loads_of(hops, transitions.factor, settings, len(nodes))
+
+
+#: The walkers before a hop that make it, :obj:`None` for all, the edge of each, and what the load is divided by for its length.
+Hop = tuple[Tensor | None, Tensor, float]
+
+
+def loads_of(hops: Sequence[Hop], factor: Tensor, settings: WalkSettings, num_nodes: int) -> Tensor:
+    r"""Returns the loads of all visits of walks from some nodes, given the factor of each edge. Differentiable in it."""
+    load = factor.new_full((num_nodes * settings.num_walks,), 1.0 / settings.num_walks)
+    loads = [load.new_ones(num_nodes)]
+    for kept, edge, ratio in hops:
+        load = load if kept is None else load.index_select(0, kept)
+        if settings.importance:
+            load = (load * factor.index_select(0, edge)).mul_(ratio)
+        loads.append(load)
+    return torch.cat(loads)
+
+
+def crossed(
+    transitions: Transitions, settings: WalkSettings, uniform: Uniform, nodes: range
+) -> tuple[Tensor, Tensor, Tensor, list[Hop]]:
+    r"""Samples walks as :func:`walk`. Returns start, visited node and hops so far of every visit, and the hops."""
     sampler, survival, num_walks = SAMPLERS[settings.sampler](), settings.survival, settings.num_walks
     device, index = transitions.first.device, transitions.first.dtype
     wide = torch.int32 if transitions.first.size(0) * num_walks < 2**31 else torch.int64
@@ -154,14 +183,14 @@ def walk(
     start = position = first.repeat_interleave(num_walks)
     length = sampler.lengths(uniform, walker, survival)
     row_start, degree = transitions.first.index_select(0, start).unbind(1)
-    load = transitions.factor.new_full((walker.numel(),), 1.0 / num_walks)
-    visits = [(first, first, load.new_ones(first.numel()))]
+    visits, hops = [(first, first)], list[Hop]()
     for step in range(1, survival.numel()):
         going = (length >= step) & (degree > 0)
+        kept = None
         if not going.all():
             kept = going.nonzero().squeeze(1)
-            walker, start, position, length, load, row_start, degree = (
-                tensor.index_select(0, kept) for tensor in (walker, start, position, length, load, row_start, degree)
+            walker, start, position, length, row_start, degree = (
+                tensor.index_select(0, kept) for tensor in (walker, start, position, length, row_start, degree)
             )
         if walker.numel() == 0:
             break
@@ -169,11 +198,10 @@ def walk(
             edge = row_start + sampler.hops(uniform, step, walker, start, position, degree)
         else:
             edge = transitions.choose(position, uniform(step, walker))
-        position, row_start, degree, bits = transitions.edges.index_select(0, edge).unbind(1)
-        if settings.importance:
-            load = (load * as_factor(bits)).mul_(float(survival[step - 1] / survival[step]))
-        visits.append((start, position, load))
-    start, visited, load = (torch.cat(column) for column in zip(*visits, strict=True))
+        position, row_start, degree, _ = transitions.edges.index_select(0, edge).unbind(1)
+        visits.append((start, position))
+        hops.append((kept, edge, float(survival[step - 1] / survival[step])))
+    start, visited = (torch.cat(column) for column in zip(*visits, strict=True))
     steps = torch.arange(len(visits), device=device, dtype=index)
     counts = torch.tensor([len(column[0]) for column in visits], device=device)
-    return start, visited, steps.repeat_interleave(counts, output_size=load.numel()), load
+    return start, visited, steps.repeat_interleave(counts, output_size=start.numel()), hops

@@ -39,17 +39,17 @@ def path(edges: Tensor, weight: Tensor | None = None) -> Data:
 
 
 def matrix(word: str, data: Data) -> Tensor:
-    """The mask of a word with random parameters, as a matrix."""
+    """The mask of a word with random parameters, as a matrix, with the gradients of edge weights."""
     torch.manual_seed(0)
     if word == 'Tree':
         data = AddForest()(data)
     layer: Any = nn.attention(word, 8, **GIVEN.get(word, {}))
-    for parameter in layer.mask.parameters():
+    for parameter in layer.mask.requires_grad_(False).parameters():
         torch.nn.init.uniform_(parameter, 0.1, 0.9)
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # of directions and weights without effect, which the table tells
         entries: Tensor = layer.mask(data).to_dense()[0]
-    return entries.detach()
+    return entries
 
 
 ALONG = torch.stack([torch.arange(NODES - 1), torch.arange(1, NODES)])
@@ -72,19 +72,31 @@ def weights(word: str) -> str:
     return 'no' if torch.allclose(before, after, atol=1e-6) else 'yes'
 
 
+def learns(word: str) -> str:
+    """Whether a finite difference is the gradient of a weight."""
+    weight = torch.linspace(0.5, 1.5, NODES - 1, dtype=torch.float64).requires_grad_()
+    heavier = weight.detach().clone()
+    heavier[3] += 1e-4
+    before, after = (matrix(word, path(BOTH, each.repeat(2)))[4, 3] for each in (weight, heavier))
+    if not before.requires_grad:
+        return 'no'
+    slope = torch.autograd.grad(before, weight)[0][3]
+    return 'yes' if torch.isclose(slope, (after - before.detach()).to(slope) / 1e-4, rtol=1e-2) and bool(slope) else 'wrong'
+
+
 def cells(word: str) -> list[str]:
     layer: Any = nn.attention(word, 8, **GIVEN.get(word, {}))
     kind = 'softmax' if isinstance(layer, (nn.MaskedSoftmaxAttention, nn.KMIPAttention)) else 'linear'
     alone = 'yes' if word in ATTENTIONS else 'in `Masked`' if word in MASKS else 'in Python'
     if word == 'KMIP' or torch.equal(matrix(word, path(BOTH)), matrix(word, path(NO_EDGES))):
-        return [kind, 'reads no edges', 'reads no edges', alone]
-    return [kind, direction(word), weights(word), alone]
+        return [kind, 'reads no edges', 'reads no edges', 'reads no edges', alone]
+    return [kind, direction(word), weights(word), learns(word), alone]
 
 
 def rows() -> dict[str, list[str]]:
     """The rows of the table by word, without the class."""
     lines = [line.strip('| ').split(' | ') for line in PAGE.read_text(encoding='utf-8').splitlines() if line.startswith('| `')]
-    return {line[0].strip('`'): line[2:] for line in lines if len(line) == 6}
+    return {line[0].strip('`'): line[2:] for line in lines if len(line) == 7}
 
 
 def test_the_table_has_each_word() -> None:
@@ -94,3 +106,5 @@ def test_the_table_has_each_word() -> None:
 @pytest.mark.parametrize('word', sorted(LAYERS))
 def test_cells(word: str) -> None:
     assert rows()[word] == cells(word)
+    layer: Any = nn.attention(word, 8, **GIVEN.get(word, {}))
+    assert layer.learns_weights == (rows()[word][3] == 'yes')

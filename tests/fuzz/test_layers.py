@@ -82,6 +82,13 @@ def convolve(layer: torch.nn.Module, data: Data) -> Tensor:
     return out
 
 
+def weigh(layer: torch.nn.Module, data: Data) -> Tensor:
+    """The sum of the weights of the edges to each node."""
+    ends = data.edge_index.long()
+    weight = layer(data.x[ends[0]] - data.x[ends[1]], data.edge_index, data.x).to(data.x.dtype)
+    return data.x.new_zeros(data.num_nodes, CHANNELS).index_add(0, ends[1], weight.unsqueeze(1).expand(-1, CHANNELS))
+
+
 def gps(layer: torch.nn.Module, data: Data) -> Tensor:
     # PyG's own convolutions take int64 alone.
     return layer(data.x, data.edge_index.long(), data.get('batch'))
@@ -132,6 +139,11 @@ LAYERS = {
     ),
     'GRFSoftmaxAttention': Case(
         st.builds(nn.GRFSoftmaxAttention, **WALKS, asymmetric=st.booleans(), normalization=NORMALIZATIONS)
+    ),
+    'EdgeWeights': Case(
+        st.builds(nn.EdgeWeights, st.just(CHANNELS), st.sampled_from([None, CHANNELS]), symmetric=st.booleans()),
+        weigh,
+        {'edge_dim': CHANNELS},
     ),
     'GatedGCNConv': Case(st.builds(nn.GatedGCNConv, st.just(CHANNELS)), convolve, {'channels': CHANNELS}),
     'KMIPAttention': Case(
@@ -316,7 +328,7 @@ def test_what_is_not_finite_is_refused_or_stays_in_its_graph(name: str, value: f
         if case.per_node or layer.readout is None:
             unaffected = unaffected[batch.batch]
         batch.x[bad, 0] = value
-        out = attempt(lambda: case.call(layer, batch), ['x', 'q', 'k'])
+        out = attempt(lambda: case.call(layer, batch), ['x', 'q', 'k', 'edge_attr'])
         if out is not None:
             assert_same(out[unaffected], expected[unaffected])
 
@@ -355,7 +367,9 @@ def test_wrong_inputs_are_named(name: str) -> None:
             attend(layer, graph)
 
 
-@pytest.mark.parametrize('name', sorted(set(LAYERS) - {'ExplicitAttention', 'Interlacer'}))  # the last begins with zeros
+@pytest.mark.parametrize(
+    'name', sorted(set(LAYERS) - {'EdgeWeights', 'ExplicitAttention', 'Interlacer'})
+)  # the first and the last begin with zeros
 def test_saved_numbers_give_the_same_outputs_and_a_reset_gives_those_of_its_seed(name: str) -> None:
     case, graph = LAYERS[name], attributed(edges('ring', 4, 0), 4, 0)
     first, second = (KINDS_OF[name](**case.base).eval() for _ in range(2))

@@ -36,6 +36,7 @@ from pyg_topomask.masks import (
 )
 from pyg_topomask.nn import (
     AsymmetricGRFAttention,
+    EdgeWeights,
     GatedGCNConv,
     GRFAttention,
     GRFSoftmaxAttention,
@@ -82,6 +83,16 @@ def gated(layer: Module, x: Tensor, graph: Graph) -> Tensor:
     return torch.cat([nodes, edges])
 
 
+def weigh(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    weights: Tensor = layer(x[graph.edge_index[0].long()], graph.edge_index)
+    return weights
+
+
+def under_weights(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    out: Tensor = layer(x, graph.edge_index, graph=graph, edge_attr=x[graph.edge_index[0].long()])
+    return out
+
+
 def recommend(model: Module, x: Tensor, graph: Graph) -> Tensor:
     return torch.cat(model(graph))
 
@@ -118,6 +129,7 @@ WHOLE = {
     'sin_degree': Case(lambda: SinDegreeAttention(CHANNELS, HEADS)),
     'kmip': Case(lambda: KMIPAttention(CHANNELS, HEADS, k=3)),
     'gated_gcn': Case(lambda: GatedGCNConv(CHANNELS), gated),
+    'edge_weights': Case(lambda: EdgeWeights(CHANNELS), weigh),
     'gps': Case(lambda: TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=GRFAttention(CHANNELS, HEADS))),
     'gkat': Case(lambda: GKAT(CHANNELS, 4, 2, heads=(2, 1))),
 }
@@ -129,6 +141,10 @@ IN_PARTS = {
     'toeplitz': Case(lambda: ToeplitzAttention(CHANNELS, HEADS)),
     'toeplitz_transposed': Case(lambda: linear(ToeplitzMask(HEADS, 1, window=3, initial=torch.arange(7.0), periodic=True).T)),
     'tree_distances': Case(lambda: linear(TreeMask(HEADS, 'distance', max_distance=5, method='fft')), edges=path),
+    'learned_weights': Case(
+        lambda: TopoGPSConv(CHANNELS, None, attn=linear(AdjacencyMask(HEADS)), edge_weights=EdgeWeights(CHANNELS)),
+        under_weights,
+    ),
     'resampled': Case(lambda: GRFAttention(CHANNELS, HEADS, resample='forward')),
     'kmip_sampled': Case(lambda: KMIPAttention(CHANNELS, HEADS, k=3, random_fraction=0.5)),
     'interlacer': Case(lambda: Interlacer(CHANNELS, 4, CHANNELS), lambda model, x, graph: model(x, x, graph.batch)),

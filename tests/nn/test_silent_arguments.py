@@ -127,7 +127,9 @@ def test_a_gps_layer_warns_if_only_its_attention_gets_the_weights() -> None:
     assert found == ['edge_weight: got none for GCNConv, and weights in graph. Give edge_weight=graph.edge_weight.']
 
 
-@pytest.mark.parametrize('layer', [nn.GRFAttention(16, 4), nn.RWGNKAttention(16, 4, transition='weight')])
+@pytest.mark.parametrize(
+    'layer', [nn.GRFAttention(16, 4, importance=False, transition='weight'), nn.RWGNKAttention(16, 4, transition='weight')]
+)
 def test_weights_that_get_no_gradient_warn_once(layer: torch.nn.Module) -> None:
     learned = WEIGHT.clone().requires_grad_()
     found = messages(lambda: [layer(X, EDGES, learned) for _ in range(2)])

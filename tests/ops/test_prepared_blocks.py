@@ -183,7 +183,7 @@ def test_labels_name_the_coefficients_that_add_up(heads: int, form: str) -> None
     leaves, results = [*(tensor.requires_grad_() for tensor in inputs(graph.num_nodes)), coefficients], []
     ones = torch.stack([(labels == label).sum(0) for label in range(4)]).double()
     for terms in (labels, ones):
-        out, _ = prepared_blocks.attend_prepared_blocks(*leaves[:3], [coefficients], [graph.segments.ptr, terms])
+        out, _ = prepared_blocks.attend_prepared_blocks(*leaves[:3], [coefficients, terms], [graph.segments.ptr])
         grads = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
         results.append([out, *grads, *torch.autograd.grad(grads[0].sin().sum(), leaves[1:])])
     for actual, expected in zip(*results, strict=True):
@@ -256,10 +256,22 @@ def test_many_small_graphs_beside_a_large_one_are_not_padded(monkeypatch: pytest
 
 
 @pytest.mark.parametrize('make', [power_mask, heat_mask, taylor_mask])
-def test_blocks_of_learned_edge_weights_are_not_prepared(make: Callable[[int], Mask]) -> None:
-    edges = ring(5)
-    graph = Graph.from_tensors(edges, 5, edge_weight=torch.ones(edges.size(1), dtype=torch.float64, requires_grad=True))
-    assert make(2)(graph).blocks is None
+def test_blocks_of_learned_edge_weights_hand_gradients_on(make: Callable[[int], Mask], form: str, taken: list[int]) -> None:
+    batch, mask, generator = Batch.from_data_list(uneven()), make(2), torch.Generator().manual_seed(0)
+    half = torch.rand(batch.num_edges, generator=generator, dtype=torch.float64) + 0.5
+    pair = batch.edge_index.sort(0).values
+    weight = half[(pair[0] * batch.num_nodes + pair[1]).unique(return_inverse=True)[1]].requires_grad_()
+    leaves, results = [*(tensor.requires_grad_() for tensor in inputs(batch.num_nodes)), weight, *mask.parameters()], []
+    for route in ('blocks', 'features'):
+        operator = mask(Graph.from_tensors(batch.edge_index, batch.num_nodes, weight, batch.batch))
+        out = masked_linear_attention(*leaves[:3], operator, route)
+        grads = torch.autograd.grad(out.sin().sum(), leaves, create_graph=True)
+        results.append([out, *grads, *torch.autograd.grad(grads[0].sin().sum(), leaves)])
+        operator = mask(Graph.from_tensors(batch.edge_index, batch.num_nodes, weight, batch.batch))
+        results[-1] += torch.autograd.grad(masked_linear_attention(*leaves[:3], operator, route).cos().sum(), leaves)
+    assert len(taken) == 2
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-6)
 
 
 def test_operations_without_prepared_blocks_keep_the_others() -> None:

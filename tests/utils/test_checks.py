@@ -65,6 +65,7 @@ VIT = {'image_size': 8, 'patch_size': 4, 'in_channels': 1, 'num_classes': 3, 'ch
 GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'AddGridShape': lambda: {'shape': (2, 3)},
     'AsymmetricGRFAttention': lambda: {'channels': 4},
+    'EdgeWeights': lambda: {'edge_dim': 4},
     'ClothRollouts': lambda: {'num_rollouts': 1, 'num_steps': 9, 'side': 3},
     'DenseMask': lambda: {'matrix': torch.ones(6, 6)},
     'FarthestSampling': lambda: {'num': 2},

@@ -25,7 +25,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, EDGE_WEIGHTS, attention_options
 from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, configured_attention, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, configured_tree, first_options
@@ -88,7 +88,7 @@ def reads_walks() -> bool:
         return False
     if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
         return True
-    names = named_attentions()
+    names = {name for name in named_attentions() if not cfg.topomask.get(name, {}).get(EDGE_WEIGHTS)}
     if 'Masked' in names:
         names |= set(re.findall(r'\w+', str(configured_tree(cfg.topomask.Masked.mask))))
     return bool(names & {*ATTENTIONS, *MASKS} - WITHOUT_WALKS)

@@ -16,7 +16,7 @@ from torch_geometric.utils import to_dense_adj
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import build_attention, configured_options
+from pyg_topomask.graphgym.names.configured_attention import build_attention, build_edge_weights, configured_options
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphs.graph import Graph
 
@@ -43,6 +43,7 @@ class GlobalAttention(Module):
         self.name = name
         self.options = configured_options(name)
         self.attn = build_attention(name, channels, heads, dropout)
+        self.edge_weights = build_edge_weights(name, self.attn, channels)
         self.log_weights = log_weights
         self.weights: Tensor | None = None
         if log_weights and 'return_attention_weights' not in inspect.signature(self.attn.forward).parameters:
@@ -53,6 +54,8 @@ class GlobalAttention(Module):
 
     def forward(self, batch: Data) -> Tensor:
         graph = Graph.shared(batch)
+        if self.edge_weights is not None:
+            graph = self.edge_weights.weigh(graph, batch.get('edge_attr'), batch.x)
         kwargs = {'return_attention_weights': True} if self.log_weights else {}
         out = self.attn(batch.x, graph.edge_index, batch=graph.batch, graph=graph, **kwargs)
         if self.log_weights:

@@ -76,6 +76,9 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
 #: Options of :obj:`cfg.topomask` that are not groups of an attention.
 GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'prepare_bytes', 'progress', 'redraw_period', 'shard', 'svd', 'transforms')
 
+#: The option of each attention that makes its layer learn edge weights, with the value :obj:`"learned"`.
+EDGE_WEIGHTS = 'edge_weights'
+
 #: Arguments that the layer around the attention sets.
 _NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
 
@@ -97,7 +100,7 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     Example:
         >>> register_mask('Adjacency', masks.AdjacencyMask)  # is there already, which is no error
         >>> sorted(attention_options('Adjacency'))
-        ['bias', 'feature_map', 'flow', 'normalization', 'route', 'self_loop', 'sums']
+        ['bias', 'edge_weights', 'feature_map', 'flow', 'normalization', 'route', 'self_loop', 'sums']
     """
     taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS, *COMPOSITIONS, *GROUPS}
     if name in taken and MASKS.get(name) is not mask:
@@ -113,7 +116,8 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
         raise ArgumentError('mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults')
-    clash = [each.name for each in parameters if each.name in ('bias', 'channels', 'dropout', 'feature_map', 'route', 'sums')]
+    of_layer = ('bias', 'channels', 'dropout', EDGE_WEIGHTS, 'feature_map', 'route', 'sums')
+    clash = [each.name for each in parameters if each.name in of_layer]
     if clash:
         raise ArgumentError(
             'mask', f'{mask.__name__}, whose argument {clash[0]!r} is one of the attention', 'classes with other arguments'
@@ -123,13 +127,14 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
 
 
 def attention_options(name: str) -> dict[str, Any]:
-    r"""Returns the options of an attention with their defaults, from its signature."""
+    r"""Returns the options of an attention with their defaults, from its signature, and that of its edge weights."""
     parameters = inspect.signature(ATTENTIONS[name]).parameters
-    return {
+    options = {
         key: parameter.default
         for key, parameter in parameters.items()
         if key not in _NOT_OPTIONS and isinstance(parameter.default, bool | int | float | str | None)
     }
+    return options | {EDGE_WEIGHTS: None}
 
 
 #: Types of configuration values, by the annotation of an argument.
@@ -152,6 +157,8 @@ def option_types(name: str, option: str) -> tuple[type, ...]:
 
 
 def _kinds(name: str, option: str) -> list[str]:
+    if option == EDGE_WEIGHTS:
+        return ['str', 'None']
     annotation = inspect.signature(ATTENTIONS[name]).parameters[option].annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return [kind.strip().rpartition('.')[2].partition('[')[0] for kind in text.split('|')]

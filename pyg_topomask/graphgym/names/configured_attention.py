@@ -10,8 +10,10 @@ from typing import Any
 from torch.nn import Module
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES, option_value
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES, EDGE_WEIGHTS, option_value
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
+from pyg_topomask.nn.edge_weights import EdgeWeights
 from pyg_topomask.nn.inputs import check_heads
 
 #: Models of this package, of GraphGPS and of Exphormer that read an attention from :obj:`gt.layer_type`.
@@ -24,9 +26,33 @@ def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) 
     """
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
-    options = {option: option_value(name, option, value) for option, value in cfg.topomask[name].items()}
+    given = {option: value for option, value in cfg.topomask[name].items() if option != EDGE_WEIGHTS}
+    options = {option: option_value(name, option, value) for option, value in given.items()}
     with named_options(f'topomask.{name}', **_options_of_model(dropouts[:1])):
         return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
+
+
+def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | None:
+    r"""Builds the network of the edge weights of an attention :obj:`name` if :obj:`cfg.topomask.<name>.edge_weights` is
+    :obj:`"learned"`. It reads the edge features of an encoder, and the node features, of :obj:`channels` channels.
+    """
+    value, option = cfg.topomask[name][EDGE_WEIGHTS], f'topomask.{name}.{EDGE_WEIGHTS}'
+    if value is None:
+        return None
+    if value != 'learned':
+        raise ArgumentError(option, repr(value), '"learned" and null')
+    if not getattr(attn, 'learns_weights', True):
+        given = f'"learned" for {name}, which hands no gradient on to edge weights'
+        remedy = (
+            'Adjacency, AsymmetricGRF, GRF, GRFSoftmax, HeatKernel, PowerSeries, Tree with kind: exp, and Masked with one of '
+            'these do'
+        )
+        raise ArgumentError(option, given, 'null', remedy)
+    if not cfg.dataset.edge_encoder:
+        remedy = 'dataset.edge_encoder: True and dataset.edge_encoder_name: LinearEdgeAttr encode the edge features'
+        raise ArgumentError(option, '"learned" without encoded edge features', 'null', remedy)
+    masks = attn.modules()
+    return EdgeWeights(channels, channels, symmetric=any(getattr(mask, 'direction', None) == 'symmetric' for mask in masks))
 
 
 def configured_options(name: str) -> dict[str, Any]:
@@ -107,7 +133,8 @@ def gps_attention_kwargs(name: str, channels: int, heads: int, dropout: float) -
     r"""Returns the arguments of :class:`~pyg_topomask.nn.TopoGPSConv` for an attention with dropout."""
     check_attention(name)
     if name in ATTENTIONS:
-        return {'attn_type': None, 'attn': build_attention(name, channels, heads, dropout)}
+        attn = build_attention(name, channels, heads, dropout)
+        return {'attn_type': None, 'attn': attn, 'edge_weights': build_edge_weights(name, attn, channels)}
     attn_type, _ = ATTN_TYPES[name]
     if attn_type is not None:
         channels_per_head(channels, heads)

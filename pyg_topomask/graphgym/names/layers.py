@@ -29,7 +29,7 @@ from torch_geometric.nn import (
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import build_attention, channels_per_head
+from pyg_topomask.graphgym.names.configured_attention import build_attention, build_edge_weights, channels_per_head
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
@@ -120,10 +120,13 @@ class AttentionLayer(Module):
         dim_in, dim_out = layer_config.dim_in, layer_config.dim_out
         self.lin = Identity() if dim_in == dim_out else Linear(dim_in, dim_out)
         self.attn = build_attention(name, dim_out, cfg.gnn.att_heads)
+        self.edge_weights = build_edge_weights(name, self.attn, dim_out)
 
     def forward(self, batch: Data) -> Data:
-        graph = Graph.shared(batch)
-        batch.x = self.attn(self.lin(batch.x), graph.edge_index, batch=graph.batch, graph=graph)
+        graph, x = Graph.shared(batch), self.lin(batch.x)
+        if self.edge_weights is not None:
+            graph = self.edge_weights.weigh(graph, batch.get('edge_attr'), x)
+        batch.x = self.attn(x, graph.edge_index, batch=graph.batch, graph=graph)
         return batch
 
 

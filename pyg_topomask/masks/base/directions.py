@@ -19,6 +19,9 @@ DIRECTIONS = {
     'unused': 'The mask reads no edges.',
 }
 
+#: The masks that hand gradients on to edge weights, for errors.
+LEARNS_WEIGHTS = 'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, TreeMask(kind="exp"), and compositions with them'
+
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
     r"""Warns once for each mask whose matrix has no direction, if the graph has one. Names the mask that follows edges."""
@@ -33,12 +36,12 @@ def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
 
 
 def warn_of_lost_gradient(mask: Any, graph: Graph) -> None:
-    r"""Warns once for each mask that edge weights require a gradient, which no walk hands on to them."""
+    r"""Warns once for each mask that edge weights require a gradient, which the mask does not hand on to them."""
     weight = graph.edge_weight
     if weight is None or not weight.requires_grad or mask.told_of_gradient or torch.compiler.is_compiling():
         return
     mask.told_of_gradient = True
     warn(
         f'edge_weight: got weights that require a gradient, which {type(mask).__name__} does not hand on to them. '
-        'PowerSeriesMask and HeatKernelMask do. Detach weights that are not learned.'
+        f'These masks do: {LEARNS_WEIGHTS}. Detach weights that are not learned.'
     )

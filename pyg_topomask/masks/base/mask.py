@@ -91,6 +91,11 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
         r"""Applies the parameters to a prepared state."""
 
     @property
+    def learns_weights(self) -> bool:
+        r"""Whether gradients reach edge weights that require them."""
+        return self.weighted
+
+    @property
     def parts(self) -> Sequence[Mask]:
         r"""The masks that this one is composed of. Each has its own state."""
         return ()
@@ -226,6 +231,10 @@ class ComposedMask(Mask):
     @property
     def weighted(self) -> bool:  # type: ignore[override]
         return any(mask.weighted for mask in self.parts)
+
+    @property
+    def learns_weights(self) -> bool:
+        return any(mask.learns_weights for mask in self.parts)
 
     @property
     def local(self) -> bool:  # type: ignore[override]

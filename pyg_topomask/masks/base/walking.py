@@ -12,6 +12,7 @@ class WalkingMask(Mask):
 
     walk_settings: WalkSettings
     resample: str
+    learns_weights = False  # type: ignore[assignment]
 
     def _walk(self, settings: WalkSettings, resample: str) -> None:
         check_choice(('never', 'forward'), resample=resample)

@@ -123,7 +123,8 @@ def _cost_of_prepared_blocks(mask: MaskOperator, pair: int, compiled: bool, trac
         return math.inf
     if tracing:
         return 0.0
-    once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / (_SHARED * mask.heads)
+    once = (blocks.cost * segments.largest + 2 * blocks.count * segments.num_pairs) / mask.heads
+    once = once if blocks.cache is None else once / _SHARED
     forming = segments.num_pairs * blocks.count
     if blocks.labels:  # each graph adds up a gradient for each coefficient
         forming = _LOOKUP * forming + segments.num_graphs * blocks.coefficients.size(1)

@@ -35,7 +35,7 @@ def _tiles(ptr: Tensor, terms: Tensor, heads: int) -> Iterator[tuple[slice, slic
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-    q, k, v, (coefficients,), (ptr, terms), *_ = inputs
+    q, k, v, (coefficients, terms), (ptr,), *_ = inputs
     if compiled := kernel('attend_prepared_blocks', q.device):
         sums, *weights = compiled(ptr, q, k, v, coefficients, terms)
         inverse = inverse_weight(*weights)
@@ -55,31 +55,36 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    q, k, v, (coefficients,), (ptr, terms), *_ = inputs
+    q, k, v, (coefficients, terms), (ptr,), *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
     if compiled := kernel('attend_prepared_blocks_backward', q.device):
-        return compiled(ptr, q, k, with_ones(v), coefficients, terms, upstream, bool(learnable))
+        return compiled(ptr, q, k, with_ones(v), coefficients, terms, upstream, learnable)
     query, key, value, gradient = (x.transpose(0, 1) for x in (q, k, with_ones(v), upstream))
     results = [x.new_zeros(x.shape) for x in (q, k, v)]
     grad_query, grad_key, grad_value = (x.transpose(0, 1) for x in results)
-    grad_coefficients = torch.zeros_like(coefficients)
-    for rows, graph, tile in _tiles(ptr, terms, q.size(1)):
+    grad_coefficients, grad_terms = torch.zeros_like(coefficients), torch.zeros_like(terms) if 1 in learnable else terms
+    pairs = zip(_tiles(ptr, terms, q.size(1)), _tiles(ptr, grad_terms, q.size(1)), strict=True)
+    for (rows, graph, tile), (*_, grad_tile) in pairs:
         score = query[:, rows] @ key[:, graph].transpose(1, 2)
         grad_weight = gradient[:, rows] @ value[:, graph].transpose(1, 2)
         if learnable:
             product = (score * grad_weight).flatten(1)
-            _add_gradient(grad_coefficients, product if coefficients.size(0) > 1 else product.sum(0, keepdim=True), tile)
+            product = product if coefficients.size(0) > 1 else product.sum(0, keepdim=True)
+            if 0 in learnable:
+                _add_gradient(grad_coefficients, product, tile)
+            if 1 in learnable:
+                grad_tile.addmm_(coefficients.t(), product)
         mask = _entries(coefficients, tile).view(-1, *score.shape[1:])
         weight, grad_score = score.mul_(mask), grad_weight.mul_(mask)
         grad_query[:, rows] = grad_score @ key[:, graph]
         grad_key[:, graph] += grad_score.transpose(1, 2) @ query[:, rows]
         grad_value[:, graph] += weight.transpose(1, 2) @ gradient[:, rows, :-1]
-    return [*results, grad_coefficients] if learnable else results
+    return [*results, *((grad_coefficients, grad_terms)[index] for index in learnable)]
 
 
 def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    (coefficients,), (ptr, terms) = inputs.tensors, inputs.constants
+    (coefficients, terms), (ptr,) = inputs.tensors, inputs.constants
     pattern, _ = all_pairs(Segments.from_ptr(ptr, inputs.q.size(0)))
     return attend_at(pattern, _entries(coefficients, terms), inputs, inverse)
 

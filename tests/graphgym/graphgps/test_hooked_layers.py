@@ -76,6 +76,18 @@ def test_every_local_layer_with_every_attention(graphgps: SimpleNamespace, local
     assert all(bool(gradient.isfinite().all()) for gradient in gradients if gradient is not None)
 
 
+def test_masks_learn_edge_weights(graphgps: SimpleNamespace) -> None:
+    cfg.dataset.edge_encoder, cfg.topomask.PowerSeries.edge_weights = True, 'learned'
+    layer, batch = make(graphgps, 'GINE', 'PowerSeries').eval(), batch_of_paths()
+    attention = layer.topo_attn
+    torch.nn.init.normal_(attention.edge_weights.lin_out.weight)
+    weight = attention.edge_weights(batch.edge_attr, batch.edge_index, batch.x)
+    expected = attention.attn(batch.x, batch.edge_index, weight, batch.batch)
+    torch.testing.assert_close(attention(batch), expected)
+    layer(copy.copy(batch)).x.square().sum().backward()
+    assert bool(attention.edge_weights.lin_edge.weight.grad.any())
+
+
 @pytest.mark.parametrize('name', ['None', 'Transformer'])
 @pytest.mark.parametrize('local', ['None', 'GINE', 'CustomGatedGCN'])
 def test_theirs_are_bit_for_bit(graphgps: SimpleNamespace, local: str, name: str) -> None:

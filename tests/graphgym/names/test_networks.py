@@ -19,7 +19,8 @@ from pyg_topomask.apps.train.optim import create_optimizer
 from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
-from pyg_topomask.graphgym.names.networks import TopoGPSModel, find_head
+from pyg_topomask.graphgym.names.networks import TopoGPSModel, find_head, registered_modules
+from pyg_topomask.nn import EdgeWeights
 from pyg_topomask.walks.walk import sample_ensembles
 
 
@@ -196,6 +197,70 @@ def test_edge_weights_count(configure: Callable[..., None], layer_type: str) -> 
     torch.testing.assert_close(predict(model, batch)[0], plain)
     batch.edge_weight[: batch.num_edges // 3] = 9.0
     assert not predict(model, batch)[0].allclose(plain, atol=1e-3)
+
+
+LEARNING = {'Adjacency', 'AsymmetricGRF', 'GRF', 'GRFSoftmax', 'HeatKernel', 'Masked', 'PowerSeries', 'Tree'}
+
+
+@pytest.mark.parametrize(
+    ('attention', 'local'), covering(sorted(LEARNING), ['None', 'GCN', 'GINE', 'GENConv', 'CustomGatedGCN'], strength=1)
+)
+def test_masks_learn_edge_weights_from_encoded_features(configure: Callable[..., None], attention: str, local: str) -> None:
+    option = f'topomask.{attention}.edge_weights learned dataset.edge_encoder True topomask.transforms []'
+    configure(f'gt.layer_type {local}+{attention} {option}')
+    if attention == 'Masked':
+        cfg.topomask.mask = CfgNode({'sum': ['Adjacency', {'HeatKernel': {}}]})
+    batch = make_batch(dim_edge=2)
+    torch.manual_seed(0)
+    model = TopoGPSModel(3, 10).eval()
+    cfg.topomask[attention].edge_weights = None
+    torch.manual_seed(0)
+    prediction, plain = predict(model, batch)[0], predict(TopoGPSModel(3, 10).eval(), batch)[0]
+    assert prediction.shape == plain.shape
+    for layer in model.layers:
+        torch.nn.init.normal_(layer.edge_weights.lin_out.weight)
+    learned, _ = predict(model, batch)
+    assert not torch.allclose(learned, prediction, atol=1e-4)
+    learned.square().sum().backward()
+    assert all(bool(layer.edge_weights.lin_edge.weight.grad.any()) for layer in model.layers)
+    assert bool(model.encoder.edge_encoder.encoder.weight.grad.any())
+    assert (attention in ('HeatKernel', 'Masked')) == model.layers[0].edge_weights.symmetric
+
+
+def test_other_words_refuse_learned_edge_weights(configure: Callable[..., None]) -> None:
+    for word in sorted(ATTENTIONS.keys() - LEARNING):
+        configure(f'gt.layer_type GINE+{word} topomask.{word}.edge_weights learned')
+        cfg.share.dim_edge = 2
+        with pytest.raises(ValueError, match=rf'^topomask.{word}.edge_weights: got "learned" for {word}, .*Adjacency, Asym'):
+            TopoGPSModel(3, 10)
+    for value, encoder, message in (
+        ('yes', True, r"'yes'; accepted: \"learned\" and null"),
+        ('learned', False, '"learned" without'),
+    ):
+        configure(f'gt.layer_type None+Adjacency topomask.Adjacency.edge_weights {value} dataset.edge_encoder {encoder}')
+        cfg.share.dim_edge = 2
+        with pytest.raises(ValueError, match=rf'^topomask.Adjacency.edge_weights: got {message}'):
+            TopoGPSModel(3, 10)
+    configure('gt.layer_type None+Tree topomask.Tree.edge_weights learned topomask.Tree.kind distance')
+    cfg.share.dim_edge = 2
+    with pytest.raises(ValueError, match=r'^topomask.Tree.edge_weights: got "learned" for Tree'):
+        TopoGPSModel(3, 10)
+
+
+def test_layers_of_graphgym_learn_edge_weights(configure: Callable[..., None]) -> None:
+    configure(
+        'model.type gnn gnn.layer_type powerseries_attention gnn.att_heads 2 topomask.PowerSeries.edge_weights learned '
+        'dataset.edge_encoder True'
+    )
+    batch = make_batch(dim_edge=2)
+    with registered_modules():
+        model = network_dict['gnn'](dim_in=3, dim_out=10).eval()
+    weights = [module for module in model.modules() if isinstance(module, EdgeWeights)]
+    assert len(weights) == cfg.gnn.layers_mp
+    for module in weights:
+        torch.nn.init.normal_(module.lin_out.weight)
+    model(batch.clone())[0].square().sum().backward()
+    assert all(bool(module.lin_edge.weight.grad.any()) for module in weights)
 
 
 @pytest.mark.parametrize('local', ['GAT', 'GATv2', 'GatedGCN', 'GENConv', 'PNA'])
