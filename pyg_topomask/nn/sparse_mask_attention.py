@@ -18,10 +18,9 @@ from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse import entries_of
-from pyg_topomask.operators.sparse_matmul import sddmm
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
 from pyg_topomask.ops.masked_softmax_attention import attend_softmax
-from pyg_topomask.ops.normalize import quotient
+from pyg_topomask.ops.routes.edges import linear_coefficients
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.options import described_by, options_of
 
@@ -67,8 +66,7 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
         entries = entries_of(self.mask(graph, generator))
-        pairs = torch.stack([entries.pattern.row, entries.pattern.col]).long()
-        return pairs, self.alpha(q, k, v, graph, entries).t()
+        return entries.pairs, self.alpha(q, k, v, graph, entries).t()
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, mask={self.mask})'
@@ -200,9 +198,4 @@ class AsymmetricGRFAttention(SparseMaskAttention):
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
         q, k = self.feature_map(q, k, graph.segments)
-        dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
-        weight = sddmm(entries.pattern, q.to(dtype), k.to(dtype)) * entries.value.to(dtype)
-        row = entries.pattern.row.long()
-        total = weight.new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight)
-        size = weight.detach().new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight.detach().abs())
-        return quotient(weight, total[:, row], size[:, row])
+        return linear_coefficients(q, k, entries)

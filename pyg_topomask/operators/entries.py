@@ -29,6 +29,11 @@ class Entries:
     pattern: SparsePattern
     value: Tensor
 
+    @property
+    def pairs(self) -> Tensor:
+        r"""The rows and columns, :obj:`[2, nnz]`, in int64."""
+        return torch.stack([self.pattern.row, self.pattern.col]).long()
+
 
 @dataclass(frozen=True)
 class SparseEntries:
