@@ -32,7 +32,7 @@ LAYERS: dict[str, Callable[[], torch.nn.Module]] = {
 class Net(torch.nn.Module):
     def __init__(self, attention: torch.nn.Module) -> None:
         super().__init__()
-        self.first, self.attention = GCNConv(8, 8), attention
+        self.first, self.attention = GCNConv(8, 8, add_self_loops=False), attention
 
     def forward(self, x: Tensor, edge_index: Tensor) -> Tensor:
         return self.attention(self.first(x, edge_index).relu(), edge_index)
