@@ -300,7 +300,8 @@ class HadamardMask(ComposedMask):
             elif form != mask.form or form != 'sparse':
                 if None not in (form, mask.form):
                     names = ' and '.join(type(factor).__name__ for factor in masks)
-                    raise ArgumentError('masks', f'the entrywise product of {names}', ENTRYWISE_PRODUCTS)
+                    remedy = 'ToeplitzMask(causal=0) has no entries of later nodes' if 'Toeplitz' in names else ''
+                    raise ArgumentError('masks', f'the entrywise product of {names}', ENTRYWISE_PRODUCTS, remedy)
                 form = None
         return form
 
