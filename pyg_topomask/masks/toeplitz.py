@@ -67,8 +67,8 @@ class ToeplitzMask(LogarithmicMask):
             triangular for sequences. (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, :obj:`causal` is combined with :obj:`periodic=True`, or the grid shape is
-            missing or does not fit the nodes.
+        ValueError: If an argument is outside its range, :obj:`causal` meets :obj:`periodic=True`, or the grid shape is missing
+            or does not fit the nodes.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`grid_shape` :math:`(B, d)` of :math:`B` graphs
