@@ -24,7 +24,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn import models
 from pyg_topomask.ops import knn_graph, masked_linear_attention, masked_softmax_attention, topk_inner_product
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
+from pyg_topomask.ops.softmax_entries import attend_softmax
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 from pyg_topomask.walks import WalkSettings, sample_walks
 from pyg_topomask.walks.samplers import SAMPLERS

@@ -17,10 +17,10 @@ from pyg_topomask.nn.mask_of_layer import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.entries import Entries
-from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.routes.edges import linear_coefficients
+from pyg_topomask.ops.softmax_entries import attend_softmax
+from pyg_topomask.ops.softmax_rows import entries_of_pairs
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.options import described_by, options_of
 
@@ -65,7 +65,7 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
     def coefficients(
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        entries = entries_of(self.mask(graph, generator))
+        entries = entries_of_pairs(self.mask(graph, generator))
         return entries.pairs, self.alpha(q, k, v, graph, entries).t()
 
     def __repr__(self) -> str:

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.slots import Slots
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # The number of values to transform at a time on a CPU, so that a chunk stays in cache.
@@ -57,15 +58,31 @@ class Toeplitz(MaskOperator):
     def T(self) -> MaskOperator:
         return replace(self, transposed=not self.transposed)
 
-    def pairs(self, table: Tensor, shape: Sequence[int]) -> Tensor:
-        r"""Returns the entries of all pairs of points of a grid, :obj:`[H, n, n]`."""
-        axes = [torch.arange(size, device=table.device) for size in shape]
-        offsets = [(axis.unsqueeze(1) - axis).flatten() for axis in axes]
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        table, parts = self.table.to(dtype), []
+        for nodes in self.grids:
+            shape = nodes.shape[1:]
+            rows = slots.range.clamp(max=math.prod(shape) - 1)
+            entries = self.pairs(table, shape, rows).permute(2, 0, 1)
+            parts.append(entries.expand(nodes.size(0), *entries.shape).flatten(0, 1))
+        if len(parts) == 1:
+            return parts[0]
+        return torch.cat(parts).index_select(0, self.slot) if parts else table.new_zeros(0, self.heads, slots.range.numel())
+
+    def pairs(self, table: Tensor, shape: Sequence[int], rows: Tensor | None = None) -> Tensor:
+        r"""Returns the entries of pairs of points of a grid, by default all, :obj:`[H, rows, n]`."""
+        offsets = [torch.arange(1 - size, size, device=table.device) for size in shape]
+        # The place of a pair in the kernel is a difference of numbers of its points.
+        place, stride = torch.zeros(1, dtype=torch.long, device=table.device), 1
+        for size in reversed(shape):
+            place = (torch.arange(size, device=table.device).unsqueeze(1) * stride + place).flatten()
+            stride *= 2 * size - 1
         if self.periodic:
             offsets = [(each + size // 2) % size - size // 2 for each, size in zip(offsets, shape, strict=True)]
-        entries = self._kernel(table, offsets).view(-1, *(size for size in shape for _ in range(2)))
-        rows = list(range(1, entries.dim(), 2))
-        return entries.permute(0, *rows, *(axis + 1 for axis in rows)).flatten(1).view(-1, *[math.prod(shape)] * 2)
+        some = place if rows is None else place[rows]
+        difference = some.unsqueeze(1) - place
+        entry = place[-1] + (-difference if self.transposed else difference)
+        return self._kernel(table, offsets).flatten(1).index_select(1, entry.flatten()).view(-1, *entry.shape)
 
     def transform_sizes(self, table: Tensor, shape: Sequence[int]) -> list[int]:
         r"""Returns the size of the Fourier transform along each dimension of a grid: the size of a periodic grid, and otherwise

@@ -1,0 +1,184 @@
+r"""Softmax attention under masks of any kind. Rows of the mask are formed some at a time, and again in the backward pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.segments import SegmentGroup, Segments, groups_of_constants
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.slots import Slots
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.routes.plain import all_pairs
+from pyg_topomask.ops.softmax_entries import check_entries, plain_softmax
+from pyg_topomask.utils.splitmix import splitmix
+
+# Numbers in the rows of all heads that are formed at a time, and scores of all heads that stay in cache.
+_FORMED, _TILE = 2**22, 2**18
+# The largest number of nodes of a graph, all pairs of which are compared.
+_LARGEST = 2**15
+# The largest number of pairs whose coefficients are returned.
+_MOST_PAIRS = 2**26
+# Chances are whole numbers of 2^-63.
+_CERTAIN = 2**63 - 1
+
+
+def attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+    r"""Computes :func:`~pyg_topomask.ops.masked_softmax_attention` for scaled queries in one data type. Time is quadratic in
+    the size of a graph, and memory is linear.
+    """
+    tensors, text = describe(mask)
+    chance = min(round(dropout * 2**63), _CERTAIN)
+    seed = torch.randint(_CERTAIN, (1,)) if chance > 0 else torch.zeros(1, dtype=torch.long)
+    constants = [torch.cat([seed, torch.tensor([chance])]), mask.segments.position, *mask.segments.constants()]
+    return _attend(q, k, v, tensors, constants, text, mask.heads)[0]
+
+
+def entries_of_pairs(mask: MaskOperator) -> Entries:
+    r"""Returns the entries of a sparse mask, or those of any other mask at all pairs of nodes of the same graph."""
+    if mask.entries is not None:
+        return mask.entries()
+    segments = mask.segments
+    if segments.num_pairs > _MOST_PAIRS:
+        given = f'True for {segments.num_pairs:,} pairs of nodes, which all attend to each other'
+        raise ArgumentError('return_attention_weights', given, f'up to {_MOST_PAIRS:,} pairs, and False')
+    return _all_entries(mask, segments, segments.position, torch.promote_types(mask.dtype, torch.float32))
+
+
+def _all_entries(mask: MaskOperator, segments: Segments, position: Tensor, dtype: torch.dtype) -> Entries:
+    pattern, _ = all_pairs(segments)
+    rows = mask.rows(Slots(position, 0, segments.largest), dtype)
+    return Entries(pattern, rows[pattern.col.long(), :, position[pattern.row.long()]].t())
+
+
+def _slots(position: Tensor, groups: Sequence[SegmentGroup], heads: int) -> Iterator[Slots]:
+    r"""Yields all positions in the largest graph, as many at a time as rows may be formed."""
+    largest = max((group.width for group in groups), default=0)
+    if largest > _LARGEST:
+        given = f'a mask without sparse entries on a graph of {largest:,} nodes for softmax attention'
+        accepted = f'graphs of up to {_LARGEST:,} nodes, and sparse masks, such as HopMask'
+        raise ArgumentError('mask', given, accepted, 'linear attention, such as feature_map="favor", takes larger graphs')
+    count = max(1, _FORMED // max(1, position.numel() * heads))
+    for start in range(0, largest, count):
+        yield Slots(position, start, min(start + count, largest))
+
+
+def _tiles(slots: Slots, groups: Sequence[SegmentGroup], heads: int) -> Iterator[tuple[SegmentGroup, SegmentGroup]]:
+    r"""Yields the queries and the keys of some graphs."""
+    for group in groups:
+        queries = slice(slots.start, min(slots.stop, group.width))
+        number = (queries.stop - queries.start) * group.width * heads
+        if number > 0:
+            most = max(1, _TILE // number)
+            for first in range(0, group.source.size(0), most):
+                graphs = slice(first, first + most)
+                source, target = group.source[graphs], group.target[graphs]
+                yield (
+                    SegmentGroup(source[:, queries], target[:, queries], group.num_nodes),
+                    SegmentGroup(source, target, group.num_nodes),
+                )
+
+
+def _mask_at(queries: SegmentGroup, keys: SegmentGroup, rows: Tensor) -> Tensor:
+    r"""Returns the entries of a mask for queries and keys, :obj:`[H or 1, G, S, n]`, 0 at padding, from its rows."""
+    entries = keys.take(rows)[..., : queries.width].transpose(-1, -2)
+    entries = entries.masked_fill(queries.padding.unsqueeze(-1) | keys.padding.unsqueeze(-2), 0.0)
+    check_entries(entries)
+    return entries
+
+
+def _keep(queries: SegmentGroup, keys: SegmentGroup, heads: int, dropout: Tensor, like: Tensor) -> Tensor | None:
+    r"""Returns the factors of the coefficients with dropout, :obj:`[H, G, S, n]`, a hash of the nodes and the head."""
+    seed, chance = dropout.tolist()
+    if chance == 0:
+        return None
+    pair = queries.source.unsqueeze(-1) * queries.num_nodes + keys.source.unsqueeze(-2)
+    return kept(pair, heads, seed, chance, like)
+
+
+def kept(pair: Tensor, heads: int, seed: int, chance: int, like: Tensor) -> Tensor:
+    head = torch.arange(heads, device=pair.device).view(-1, *[1] * pair.dim())
+    bits = splitmix(splitmix(pair * heads + head) ^ seed).bitwise_and_(_CERTAIN)
+    return (bits >= chance).to(like.dtype).mul_(2**63 / (2**63 - chance))
+
+
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, _, (dropout, position, *division), _, heads = inputs
+    mask, groups = inputs.mask(), groups_of_constants(division, q.size(0))
+    out = v.new_empty(v.size(0) + 1, v.size(1), v.size(2) + 1)
+    for slots in _slots(position, groups, heads):
+        rows = mask.rows(slots, q.dtype)
+        for queries, keys in _tiles(slots, groups, q.size(1)):
+            score = (queries.take(q) @ keys.take(k).transpose(-1, -2)).add_(_mask_at(queries, keys, rows).log_())
+            highest = score.amax(-1, keepdim=True)
+            highest.masked_fill_(highest == -math.inf, 0.0)
+            weight = score.sub_(highest).exp_()
+            total = weight.sum(-1, keepdim=True)
+            keep = _keep(queries, keys, q.size(1), dropout, q)
+            product = (weight if keep is None else weight.mul_(keep)) @ keys.take(v)
+            empty = total == 0
+            product.div_(total.masked_fill(empty, 1.0))
+            queries.put(out, torch.cat([product, total.log_().add_(highest).masked_fill_(empty, math.inf)], dim=-1))
+    rows_of_nodes = out[:-1]
+    return rows_of_nodes[..., :-1].contiguous(), rows_of_nodes[..., -1].contiguous()
+
+
+def _backward(
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
+) -> list[Tensor]:
+    q, k, v, tensors, (dropout, position, *division), _, heads = inputs
+    groups = groups_of_constants(division, q.size(0))
+    (grad, _), (out, log_total) = grads, outputs
+    # What the gradients of scores subtract, and the logarithm of the denominator, beside the gradient.
+    upstream = torch.cat([grad, (grad * out).sum(-1, keepdim=True), log_total.unsqueeze(-1)], dim=-1)
+    grad_q, grad_k, grad_v = (torch.zeros_like(x[:1]).expand(x.size(0) + 1, -1, -1).contiguous() for x in (q, k, v))
+    grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
+    for slots in _slots(position, groups, heads):
+
+        def rows_of(*learned: Tensor, slots: Slots = slots) -> Tensor:
+            return inputs.mask(learnable, learned).rows(slots, q.dtype)
+
+        forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), None)
+        rows, pull = forward
+        grad_rows = rows.new_zeros(rows.size(0) + 1, *rows.shape[1:]) if learnable else None
+        for queries, keys in _tiles(slots, groups, q.size(1)):
+            query, key, value = queries.take(q), keys.take(k), keys.take(v)
+            gradient, inner, norm = queries.take(upstream).split([v.size(2), 1, 1], dim=-1)
+            entries = _mask_at(queries, keys, rows)
+            alpha = (query @ key.transpose(-1, -2)).add_(entries.log()).sub_(norm).exp_()
+            grad_alpha, keep = gradient @ value.transpose(-1, -2), _keep(queries, keys, q.size(1), dropout, q)
+            shown = alpha if keep is None else alpha * keep
+            if keep is not None:
+                grad_alpha.mul_(keep)
+            keys.add(grad_v, shown.transpose(-1, -2) @ gradient)
+            grad_score = grad_alpha.sub_(inner).mul_(alpha)
+            queries.put(grad_q, grad_score @ key)
+            keys.add(grad_k, grad_score.transpose(-1, -2) @ query)
+            if grad_rows is not None:
+                grad_entries = grad_score if entries.size(0) > 1 else grad_score.sum(0, keepdim=True)
+                grad_entries.div_(entries.masked_fill_(entries == 0, 1.0))
+                keys.put(grad_rows, grad_entries.transpose(-1, -2))
+        if grad_rows is not None:
+            for total, each in zip(grad_tensors, pull(grad_rows[:-1]), strict=True):
+                total += each
+    return [grad_q[:-1], grad_k[:-1], grad_v[:-1], *grad_tensors]
+
+
+def _plain(inputs: AttentionInputs, log_total: Tensor) -> tuple[Tensor, Tensor]:
+    q, _, _, _, (dropout, position, ptr, *_), _, _ = inputs
+    entries = _all_entries(inputs.mask(), Segments.from_ptr(ptr, q.size(0)), position, q.dtype)
+    (seed, chance), pattern = dropout.tolist(), entries.pattern
+    keep = kept(pattern.row.long() * q.size(0) + pattern.col, q.size(1), seed, chance, q) if chance > 0 else None
+    constants = [*pattern.tensors, *([] if keep is None else [keep])]
+    out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants))
+    return out, log_total
+
+
+_attend = attention_op('attend_rows', _forward, _backward, _plain)
