@@ -74,18 +74,20 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
 
 @described_by(SparseMaskAttention)
 class MaskedSoftmaxAttention(SparseMaskAttention):
-    r"""Multi-head softmax attention with the logarithm of a sparse mask as bias, from `"Linear Transformer Topological Masking
-    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4):
+    r"""Multi-head softmax attention with the logarithm of a mask as bias, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Eq. 1) and `"Linear Transformer Topological Masking with Graph
+    Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4):
 
     .. math::
         \mathbf{x}'_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
         \alpha_{ij} = \operatorname{softmax}_j (\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log M_{ij})
 
-    Time and memory are linear in the number of entries of the mask.
+    Time and memory are linear in the number of entries of a sparse mask. Under any other mask, all pairs of nodes of a graph are
+    compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear.
 
     Args:
-        mask (Mask): A sparse mask with nonnegative entries, or a sum or
-            :class:`~pyg_topomask.masks.MultiHeadMask` of such masks. Zero entries get no attention and no gradient.
+        mask (Mask): A mask with nonnegative entries. Zero entries get no attention and no gradient. Masks that learn numbers of
+            either sign need :obj:`positive=True`.
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
 
     Example:

@@ -330,10 +330,13 @@ class LowRank(MaskOperator):
 
 def low_rank_rows(left: Tensor, right: Tensor, slots: Slots) -> Tensor:
     r"""Returns the rows of :math:`\mathbf{A} \mathbf{B}^{\top}` at some positions, see :meth:`MaskOperator.rows`."""
-    nodes = slots.nodes
-    ranks = zip(left.unbind(-1), right.unbind(-1), strict=True)
-    terms = (b.unsqueeze(-1) * a[nodes].transpose(1, 2) for a, b in ranks)
-    return reduce(torch.add, terms, right.new_zeros(right.size(0), 1, nodes.size(1)))
+    heads = max(left.size(1), right.size(1))
+    left, right = (factor.expand(-1, heads, -1) for factor in (left, right))
+    rows = right.new_zeros(right.size(0) + 1, heads, slots.stop - slots.start)
+    for keys in slots.groups:
+        queries = keys[:, slots.start : slots.stop]
+        keys.put(rows, keys.take(right) @ queries.take(left).transpose(-1, -2))
+    return rows[:-1]
 
 
 @dataclass(eq=False, repr=False)

@@ -2,10 +2,13 @@ r"""Some positions in every graph of a batch, at which rows of masks are formed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
+
+from pyg_topomask.graphs.segments import SegmentGroup
 
 __all__ = ['Slots']
 
@@ -16,11 +19,13 @@ class Slots:
 
     Args:
         position (torch.Tensor): The position of each node in its graph, :obj:`[N]`.
+        groups (sequence of SegmentGroup): All graphs, padded to common sizes.
         start (int): The first position.
         stop (int): The position after the last.
     """
 
     position: Tensor
+    groups: Sequence[SegmentGroup]
     start: int
     stop: int
 
@@ -40,5 +45,5 @@ class Slots:
         return (first.unsqueeze(1) + self.range).clamp_(max=self.position.numel() - 1)
 
     def repeated(self, times: int) -> Slots:
-        r"""Returns the same positions in several copies of the graphs."""
-        return replace(self, position=self.position.repeat(times))
+        r"""Returns the same positions in several copies of the graphs, the first copy first, without groups."""
+        return Slots(self.position.repeat(times), (), self.start, self.stop)

@@ -44,9 +44,11 @@ def check_entries(mask: Tensor) -> None:
     if torch.compiler.is_compiling():
         return
     entries = unwrapped(mask)
-    accepted = (entries >= 0) & (entries < math.inf)
-    if not assert_on_device(accepted.all(), 'mask: got negative or infinite entries; accepted: finite ones from 0'):
-        given = f'the entry {float(entries[~accepted][0])}, which has no finite logarithm'
+    least, most = torch.aminmax(entries) if entries.numel() > 0 else entries.new_zeros(2)
+    if not assert_on_device(
+        (least >= 0) & (most < math.inf), 'mask: got negative or infinite entries; accepted: finite ones from 0'
+    ):
+        given = f'the entry {float(most if least >= 0 else least)}, which has no finite logarithm'
         needed = 'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights'
         raise ArgumentError('mask', given, needed)
 

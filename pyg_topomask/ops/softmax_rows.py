@@ -18,10 +18,11 @@ from pyg_topomask.operators.slots import Slots
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.routes.plain import all_pairs
 from pyg_topomask.ops.softmax_entries import check_entries, plain_softmax
+from pyg_topomask.utils.functorch import readable
 from pyg_topomask.utils.splitmix import splitmix
 
 # Numbers in the rows of all heads that are formed at a time, and scores of all heads that stay in cache.
-_FORMED, _TILE = 2**22, 2**18
+_FORMED, _TILE = 2**20, 2**17
 # The largest number of nodes of a graph, all pairs of which are compared.
 _LARGEST = 2**15
 # The largest number of pairs whose coefficients are returned.
@@ -54,7 +55,8 @@ def entries_of_pairs(mask: MaskOperator) -> Entries:
 
 def _all_entries(mask: MaskOperator, segments: Segments, position: Tensor, dtype: torch.dtype) -> Entries:
     pattern, _ = all_pairs(segments)
-    rows = mask.rows(Slots(position, 0, segments.largest), dtype)
+    groups = groups_of_constants(segments.constants(), segments.num_nodes)
+    rows = mask.rows(Slots(position, groups, 0, segments.largest), dtype)
     return Entries(pattern, rows[pattern.col.long(), :, position[pattern.row.long()]].t())
 
 
@@ -67,43 +69,38 @@ def _slots(position: Tensor, groups: Sequence[SegmentGroup], heads: int) -> Iter
         raise ArgumentError('mask', given, accepted, 'linear attention, such as feature_map="favor", takes larger graphs')
     count = max(1, _FORMED // max(1, position.numel() * heads))
     for start in range(0, largest, count):
-        yield Slots(position, start, min(start + count, largest))
+        yield Slots(position, groups, start, min(start + count, largest))
 
 
-def _tiles(slots: Slots, groups: Sequence[SegmentGroup], heads: int) -> Iterator[tuple[SegmentGroup, SegmentGroup]]:
-    r"""Yields the queries and the keys of some graphs."""
-    for group in groups:
-        queries = slice(slots.start, min(slots.stop, group.width))
-        number = (queries.stop - queries.start) * group.width * heads
-        if number > 0:
-            most = max(1, _TILE // number)
-            for first in range(0, group.source.size(0), most):
-                graphs = slice(first, first + most)
-                source, target = group.source[graphs], group.target[graphs]
-                yield (
-                    SegmentGroup(source[:, queries], target[:, queries], group.num_nodes),
-                    SegmentGroup(source, target, group.num_nodes),
-                )
+def _tiles(slots: Slots, heads: int) -> Iterator[tuple[SegmentGroup, SegmentGroup]]:
+    r"""Yields the keys and the queries of some graphs."""
+    for keys in slots.groups:
+        queries = keys[:, slots.start : slots.stop]
+        if queries.width > 0:
+            most = max(1, _TILE // (heads * keys.width * queries.width))
+            for first in range(0, keys.source.size(0), most):
+                yield keys[first : first + most], queries[first : first + most]
 
 
-def _mask_at(queries: SegmentGroup, keys: SegmentGroup, rows: Tensor) -> Tensor:
-    r"""Returns the entries of a mask for queries and keys, :obj:`[H or 1, G, S, n]`, 0 at padding, from its rows."""
-    entries = keys.take(rows)[..., : queries.width].transpose(-1, -2)
-    entries = entries.masked_fill(queries.padding.unsqueeze(-1) | keys.padding.unsqueeze(-2), 0.0)
+def _mask_at(keys: SegmentGroup, queries: SegmentGroup, rows: Tensor) -> Tensor:
+    r"""Returns the entries of a mask for keys and queries, :obj:`[H or 1, G, n, S]`, 0 at padding, from its rows."""
+    entries, padding = keys.take(rows)[..., : queries.width], keys.padding
+    if not readable(padding) or bool(padding.any()):
+        entries = entries.masked_fill(padding.unsqueeze(-1) | queries.padding.unsqueeze(-2), 0.0)
     check_entries(entries)
     return entries
 
 
-def _keep(queries: SegmentGroup, keys: SegmentGroup, heads: int, dropout: Tensor, like: Tensor) -> Tensor | None:
-    r"""Returns the factors of the coefficients with dropout, :obj:`[H, G, S, n]`, a hash of the nodes and the head."""
+def _keep(keys: SegmentGroup, queries: SegmentGroup, heads: int, dropout: Tensor, like: Tensor) -> Tensor | None:
+    r"""Returns the factors of the coefficients with dropout, :obj:`[H, G, n, S]`."""
     seed, chance = dropout.tolist()
     if chance == 0:
         return None
-    pair = queries.source.unsqueeze(-1) * queries.num_nodes + keys.source.unsqueeze(-2)
-    return kept(pair, heads, seed, chance, like)
+    return _kept(queries.source.unsqueeze(-2) * queries.num_nodes + keys.source.unsqueeze(-1), heads, seed, chance, like)
 
 
-def kept(pair: Tensor, heads: int, seed: int, chance: int, like: Tensor) -> Tensor:
+def _kept(pair: Tensor, heads: int, seed: int, chance: int, like: Tensor) -> Tensor:
+    r"""Returns the factors of coefficients with dropout, hashes of the numbers of pairs and the heads, :obj:`[H, *]`."""
     head = torch.arange(heads, device=pair.device).view(-1, *[1] * pair.dim())
     bits = splitmix(splitmix(pair * heads + head) ^ seed).bitwise_and_(_CERTAIN)
     return (bits >= chance).to(like.dtype).mul_(2**63 / (2**63 - chance))
@@ -115,30 +112,28 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     out = v.new_empty(v.size(0) + 1, v.size(1), v.size(2) + 1)
     for slots in _slots(position, groups, heads):
         rows = mask.rows(slots, q.dtype)
-        for queries, keys in _tiles(slots, groups, q.size(1)):
-            score = (queries.take(q) @ keys.take(k).transpose(-1, -2)).add_(_mask_at(queries, keys, rows).log_())
-            highest = score.amax(-1, keepdim=True)
+        for keys, queries in _tiles(slots, q.size(1)):
+            score = (keys.take(k) @ queries.take(q).transpose(-1, -2)).add_(_mask_at(keys, queries, rows).log_())
+            highest = score.amax(-2, keepdim=True)
             highest.masked_fill_(highest == -math.inf, 0.0)
             weight = score.sub_(highest).exp_()
-            total = weight.sum(-1, keepdim=True)
-            keep = _keep(queries, keys, q.size(1), dropout, q)
-            product = (weight if keep is None else weight.mul_(keep)) @ keys.take(v)
-            empty = total == 0
+            total = weight.sum(-2).unsqueeze(-1)
+            keep, empty = _keep(keys, queries, q.size(1), dropout, q), total == 0
+            product = (weight if keep is None else weight.mul_(keep)).transpose(-1, -2) @ keys.take(v)
             product.div_(total.masked_fill(empty, 1.0))
-            queries.put(out, torch.cat([product, total.log_().add_(highest).masked_fill_(empty, math.inf)], dim=-1))
-    rows_of_nodes = out[:-1]
-    return rows_of_nodes[..., :-1].contiguous(), rows_of_nodes[..., -1].contiguous()
+            log_total = total.log_().add_(highest.transpose(-1, -2)).masked_fill_(empty, math.inf)
+            queries.put(out, torch.cat([product, log_total], dim=-1))
+    return out[:-1, :, :-1].contiguous(), out[:-1, :, -1].contiguous()
 
 
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
     q, k, v, tensors, (dropout, position, *division), _, heads = inputs
-    groups = groups_of_constants(division, q.size(0))
-    (grad, _), (out, log_total) = grads, outputs
-    # What the gradients of scores subtract, and the logarithm of the denominator, beside the gradient.
+    (grad, _), (out, log_total), groups = grads, outputs, groups_of_constants(division, q.size(0))
+    # Beside the gradient, what gradients of scores subtract, and the logarithm of the denominator.
     upstream = torch.cat([grad, (grad * out).sum(-1, keepdim=True), log_total.unsqueeze(-1)], dim=-1)
-    grad_q, grad_k, grad_v = (torch.zeros_like(x[:1]).expand(x.size(0) + 1, -1, -1).contiguous() for x in (q, k, v))
+    grad_q, grad_k, grad_v = (x.new_zeros(x.size(0) + 1, *x.shape[1:]) for x in (q, k, v))
     grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
     for slots in _slots(position, groups, heads):
 
@@ -148,26 +143,23 @@ def _backward(
         forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), None)
         rows, pull = forward
         grad_rows = rows.new_zeros(rows.size(0) + 1, *rows.shape[1:]) if learnable else None
-        for queries, keys in _tiles(slots, groups, q.size(1)):
+        for keys, queries in _tiles(slots, q.size(1)):
             query, key, value = queries.take(q), keys.take(k), keys.take(v)
             gradient, inner, norm = queries.take(upstream).split([v.size(2), 1, 1], dim=-1)
-            entries = _mask_at(queries, keys, rows)
-            alpha = (query @ key.transpose(-1, -2)).add_(entries.log()).sub_(norm).exp_()
-            grad_alpha, keep = gradient @ value.transpose(-1, -2), _keep(queries, keys, q.size(1), dropout, q)
-            shown = alpha if keep is None else alpha * keep
-            if keep is not None:
-                grad_alpha.mul_(keep)
-            keys.add(grad_v, shown.transpose(-1, -2) @ gradient)
-            grad_score = grad_alpha.sub_(inner).mul_(alpha)
-            queries.put(grad_q, grad_score @ key)
-            keys.add(grad_k, grad_score.transpose(-1, -2) @ query)
+            entries = _mask_at(keys, queries, rows)
+            score = (key @ query.transpose(-1, -2)).add_(entries.log())
+            alpha, grad_score = score.sub_(norm.transpose(-1, -2)).exp_(), value @ gradient.transpose(-1, -2)
+            keep = _keep(keys, queries, q.size(1), dropout, q)
+            keys.add(grad_v, (alpha if keep is None else alpha * keep) @ gradient)
+            grad_score = grad_score if keep is None else grad_score.mul_(keep)
+            grad_score.sub_(inner.transpose(-1, -2)).mul_(alpha)
+            queries.put(grad_q, grad_score.transpose(-1, -2) @ key)
+            keys.add(grad_k, grad_score @ query)
             if grad_rows is not None:
                 grad_entries = grad_score if entries.size(0) > 1 else grad_score.sum(0, keepdim=True)
-                grad_entries.div_(entries.masked_fill_(entries == 0, 1.0))
-                keys.put(grad_rows, grad_entries.transpose(-1, -2))
-        if grad_rows is not None:
-            for total, each in zip(grad_tensors, pull(grad_rows[:-1]), strict=True):
-                total += each
+                keys.put(grad_rows, grad_entries.div_(entries.masked_fill_(entries == 0, 1.0)))
+        for total, each in zip(grad_tensors, () if grad_rows is None else pull(grad_rows[:-1]), strict=True):
+            total += each
     return [grad_q[:-1], grad_k[:-1], grad_v[:-1], *grad_tensors]
 
 
@@ -175,7 +167,7 @@ def _plain(inputs: AttentionInputs, log_total: Tensor) -> tuple[Tensor, Tensor]:
     q, _, _, _, (dropout, position, ptr, *_), _, _ = inputs
     entries = _all_entries(inputs.mask(), Segments.from_ptr(ptr, q.size(0)), position, q.dtype)
     (seed, chance), pattern = dropout.tolist(), entries.pattern
-    keep = kept(pattern.row.long() * q.size(0) + pattern.col, q.size(1), seed, chance, q) if chance > 0 else None
+    keep = _kept(pattern.row.long() * q.size(0) + pattern.col, q.size(1), seed, chance, q) if chance > 0 else None
     constants = [*pattern.tensors, *([] if keep is None else [keep])]
     out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants))
     return out, log_total
