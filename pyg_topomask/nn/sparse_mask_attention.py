@@ -82,8 +82,8 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         \mathbf{x}'_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
         \alpha_{ij} = \operatorname{softmax}_j (\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log M_{ij})
 
-    Time and memory are linear in the number of entries of a sparse mask. Under any other mask, all pairs of nodes of a graph are
-    compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear.
+    Time and memory are linear in the number of entries of a sparse mask. Under any other mask, all pairs of nodes of a graph
+    are compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear.
 
     Args:
         mask (Mask): A mask with nonnegative entries. Zero entries get no attention and no gradient. Masks that learn numbers of

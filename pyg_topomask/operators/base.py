@@ -335,7 +335,8 @@ def low_rank_rows(left: Tensor, right: Tensor, slots: Slots) -> Tensor:
     rows = right.new_zeros(right.size(0) + 1, heads, slots.stop - slots.start)
     for keys in slots.groups:
         queries = keys[:, slots.start : slots.stop]
-        keys.put(rows, keys.take(right) @ queries.take(left).transpose(-1, -2))
+        if queries.width > 0:
+            keys.put(rows, keys.take(right) @ queries.take(left).transpose(-1, -2))
     return rows[:-1]
 
 

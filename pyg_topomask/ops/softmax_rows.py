@@ -169,7 +169,7 @@ def _plain(inputs: AttentionInputs, log_total: Tensor) -> tuple[Tensor, Tensor]:
     (seed, chance), pattern = dropout.tolist(), entries.pattern
     keep = _kept(pattern.row.long() * q.size(0) + pattern.col, q.size(1), seed, chance, q) if chance > 0 else None
     constants = [*pattern.tensors, *([] if keep is None else [keep])]
-    out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants))
+    out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants), log_total)
     return out, log_total
 
 
