@@ -179,6 +179,7 @@ API = {
         'LowRank',
         'MaskOperator',
         'PreparedBlocks',
+        'Slots',
         'Sparse',
         'SparseEntries',
     ],

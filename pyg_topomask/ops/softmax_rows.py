@@ -22,11 +22,13 @@ from pyg_topomask.utils.functorch import readable
 from pyg_topomask.utils.splitmix import splitmix
 
 # Numbers in the rows of all heads that are formed at a time, and scores of all heads that stay in cache.
-_FORMED, _TILE = 2**20, 2**17
+_FORMED, _TILE = 2**21, 2**17
 # The largest number of nodes of a graph, all pairs of which are compared.
 _LARGEST = 2**15
 # The largest number of pairs whose coefficients are returned.
 _MOST_PAIRS = 2**26
+# Entries within this factor of 1 multiply exponentials, which then neither overflow nor vanish where others do not.
+_MODERATE = 2.0**24
 # Chances are whole numbers of 2^-63.
 _CERTAIN = 2**63 - 1
 
@@ -82,13 +84,32 @@ def _tiles(slots: Slots, heads: int) -> Iterator[tuple[SegmentGroup, SegmentGrou
                 yield keys[first : first + most], queries[first : first + most]
 
 
-def _mask_at(keys: SegmentGroup, queries: SegmentGroup, rows: Tensor) -> Tensor:
-    r"""Returns the entries of a mask for keys and queries, :obj:`[H or 1, G, n, S]`, 0 at padding, from its rows."""
+def _mask_at(keys: SegmentGroup, queries: SegmentGroup, rows: Tensor) -> tuple[Tensor, bool]:
+    r"""Returns the entries of a mask for keys and queries, :obj:`[H or 1, G, n, S]`, from its rows, 1 at padding, and whether
+    there is padding.
+    """
     entries, padding = keys.take(rows)[..., : queries.width], keys.padding
-    if not readable(padding) or bool(padding.any()):
-        entries = entries.masked_fill(padding.unsqueeze(-1) | queries.padding.unsqueeze(-2), 0.0)
+    padded = not readable(padding) or bool(padding.any())
+    if padded:
+        entries = entries.masked_fill(padding.unsqueeze(-1) | queries.padding.unsqueeze(-2), 1.0)
     check_entries(entries)
-    return entries
+    return entries, padded
+
+
+def _coefficients(key: Tensor, query: Tensor, entries: Tensor, padding: Tensor | None) -> Tensor:
+    r"""Returns the coefficients of queries, :obj:`[H, G, n, S]`."""
+    least, most = torch.aminmax(entries)
+    if readable(entries) and least > 1 / _MODERATE and most < _MODERATE:  # logarithms take as long as all products
+        alpha = _softmax(key @ query.transpose(-1, -2), padding).mul_(entries)
+        return alpha.div_(alpha.sum(-2, keepdim=True))
+    logarithm = entries.log().expand(key.size(0), -1, -1, -1).flatten(0, 1)
+    score = torch.baddbmm(logarithm, key.flatten(0, 1), query.flatten(0, 1).transpose(-1, -2)).unflatten(0, (-1, key.size(1)))
+    alpha, highest = _softmax(score, padding), score.amax(-2, keepdim=True)
+    return alpha.masked_fill_(highest == -math.inf, 0.0)
+
+
+def _softmax(score: Tensor, padding: Tensor | None) -> Tensor:
+    return (score if padding is None else score.masked_fill_(padding.unsqueeze(-1), -math.inf)).softmax(-2)
 
 
 def _keep(keys: SegmentGroup, queries: SegmentGroup, heads: int, dropout: Tensor, like: Tensor) -> Tensor | None:
@@ -109,30 +130,24 @@ def _kept(pair: Tensor, heads: int, seed: int, chance: int, like: Tensor) -> Ten
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, _, (dropout, position, *division), _, heads = inputs
     mask, groups = inputs.mask(), groups_of_constants(division, q.size(0))
-    out = v.new_empty(v.size(0) + 1, v.size(1), v.size(2) + 1)
+    out = v.new_empty(v.size(0) + 1, *v.shape[1:])
     for slots in _slots(position, groups, heads):
         rows = mask.rows(slots, q.dtype)
         for keys, queries in _tiles(slots, q.size(1)):
-            score = (keys.take(k) @ queries.take(q).transpose(-1, -2)).add_(_mask_at(keys, queries, rows).log_())
-            highest = score.amax(-2, keepdim=True)
-            highest.masked_fill_(highest == -math.inf, 0.0)
-            weight = score.sub_(highest).exp_()
-            total = weight.sum(-2).unsqueeze(-1)
-            keep, empty = _keep(keys, queries, q.size(1), dropout, q), total == 0
-            product = (weight if keep is None else weight.mul_(keep)).transpose(-1, -2) @ keys.take(v)
-            product.div_(total.masked_fill(empty, 1.0))
-            log_total = total.log_().add_(highest.transpose(-1, -2)).masked_fill_(empty, math.inf)
-            queries.put(out, torch.cat([product, log_total], dim=-1))
-    return out[:-1, :, :-1].contiguous(), out[:-1, :, -1].contiguous()
+            entries, padded = _mask_at(keys, queries, rows)
+            alpha = _coefficients(keys.take(k), queries.take(q), entries, keys.padding if padded else None)
+            keep = _keep(keys, queries, q.size(1), dropout, q)
+            queries.put(out, (alpha if keep is None else alpha.mul_(keep)).transpose(-1, -2) @ keys.take(v))
+    return out[:-1], q.new_empty(0)
 
 
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
     q, k, v, tensors, (dropout, position, *division), _, heads = inputs
-    (grad, _), (out, log_total), groups = grads, outputs, groups_of_constants(division, q.size(0))
-    # Beside the gradient, what gradients of scores subtract, and the logarithm of the denominator.
-    upstream = torch.cat([grad, (grad * out).sum(-1, keepdim=True), log_total.unsqueeze(-1)], dim=-1)
+    groups = groups_of_constants(division, q.size(0))
+    # Beside the gradient, what gradients of scores subtract.
+    upstream = torch.cat([grads[0], (grads[0] * outputs[0]).sum(-1, keepdim=True)], dim=-1)
     grad_q, grad_k, grad_v = (x.new_zeros(x.size(0) + 1, *x.shape[1:]) for x in (q, k, v))
     grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
     for slots in _slots(position, groups, heads):
@@ -145,11 +160,13 @@ def _backward(
         grad_rows = rows.new_zeros(rows.size(0) + 1, *rows.shape[1:]) if learnable else None
         for keys, queries in _tiles(slots, q.size(1)):
             query, key, value = queries.take(q), keys.take(k), keys.take(v)
-            gradient, inner, norm = queries.take(upstream).split([v.size(2), 1, 1], dim=-1)
-            entries = _mask_at(keys, queries, rows)
-            score = (key @ query.transpose(-1, -2)).add_(entries.log())
-            alpha, grad_score = score.sub_(norm.transpose(-1, -2)).exp_(), value @ gradient.transpose(-1, -2)
-            keep = _keep(keys, queries, q.size(1), dropout, q)
+            entries, padded = _mask_at(keys, queries, rows)
+            alpha = _coefficients(key, query, entries, keys.padding if padded else None)
+            above = queries.take(upstream)
+            if padded:
+                above.masked_fill_(queries.padding.unsqueeze(-1), 0.0)
+            gradient, inner = above.split([v.size(2), 1], dim=-1)
+            keep, grad_score = _keep(keys, queries, q.size(1), dropout, q), value @ gradient.transpose(-1, -2)
             keys.add(grad_v, (alpha if keep is None else alpha * keep) @ gradient)
             grad_score = grad_score if keep is None else grad_score.mul_(keep)
             grad_score.sub_(inner.transpose(-1, -2)).mul_(alpha)
@@ -157,20 +174,21 @@ def _backward(
             keys.add(grad_k, grad_score @ query)
             if grad_rows is not None:
                 grad_entries = grad_score if entries.size(0) > 1 else grad_score.sum(0, keepdim=True)
-                keys.put(grad_rows, grad_entries.div_(entries.masked_fill_(entries == 0, 1.0)))
+                # No coefficient, and no gradient, has an entry of 0.
+                keys.put(grad_rows, grad_entries.div_(entries.clamp_(min=torch.finfo(entries.dtype).tiny)))
         for total, each in zip(grad_tensors, () if grad_rows is None else pull(grad_rows[:-1]), strict=True):
             total += each
     return [grad_q[:-1], grad_k[:-1], grad_v[:-1], *grad_tensors]
 
 
-def _plain(inputs: AttentionInputs, log_total: Tensor) -> tuple[Tensor, Tensor]:
+def _plain(inputs: AttentionInputs, kept: Tensor) -> tuple[Tensor, Tensor]:
     q, _, _, _, (dropout, position, ptr, *_), _, _ = inputs
     entries = _all_entries(inputs.mask(), Segments.from_ptr(ptr, q.size(0)), position, q.dtype)
     (seed, chance), pattern = dropout.tolist(), entries.pattern
     keep = _kept(pattern.row.long() * q.size(0) + pattern.col, q.size(1), seed, chance, q) if chance > 0 else None
     constants = [*pattern.tensors, *([] if keep is None else [keep])]
-    out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants), log_total)
-    return out, log_total
+    out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants), kept)
+    return out, kept
 
 
-_attend = attention_op('attend_rows', _forward, _backward, _plain)
+_attend = attention_op('attend_rows', _forward, _backward, _plain, lambda inputs: (0,))
