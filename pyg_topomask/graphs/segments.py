@@ -51,10 +51,6 @@ class SegmentGroup:
         r"""Writes :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[N + 1, H, c or more]`, whose last row takes the padding."""
         x.flatten(0, 1)[:, : rows.size(-1)].index_copy_(0, _of_heads(self.target, x), rows.flatten(0, 2))
 
-    def add(self, x: Tensor, rows: Tensor) -> None:
-        r"""Adds :obj:`[H, G, n, c]` to :obj:`x`, :obj:`[N + 1, H, c]`, likewise."""
-        x.flatten(0, 1).index_add_(0, _of_heads(self.target, x), rows.flatten(0, 2))
-
 
 def _of_heads(node: Tensor, x: Tensor) -> Tensor:
     return (node.flatten() * x.size(1) + torch.arange(x.size(1), device=node.device).unsqueeze(1)).flatten()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -74,56 +74,71 @@ def _slots(position: Tensor, groups: Sequence[SegmentGroup], heads: int) -> Iter
         yield Slots(position, groups, start, min(start + count, largest))
 
 
-def _tiles(slots: Slots, heads: int) -> Iterator[tuple[SegmentGroup, SegmentGroup]]:
-    r"""Yields the keys and the queries of some graphs."""
-    for keys in slots.groups:
-        queries = keys[:, slots.start : slots.stop]
-        if queries.width > 0:
-            most = max(1, _TILE // (heads * keys.width * queries.width))
-            for first in range(0, keys.source.size(0), most):
-                yield keys[first : first + most], queries[first : first + most]
+class _Block(NamedTuple):
+    r"""A mask for keys and queries, 1 at padding.
 
-
-def _mask_at(keys: SegmentGroup, queries: SegmentGroup, rows: Tensor) -> tuple[Tensor, bool]:
-    r"""Returns the entries of a mask for keys and queries, :obj:`[H or 1, G, n, S]`, from its rows, 1 at padding, and whether
-    there is padding.
+    Args:
+        entries (torch.Tensor): Its entries, :obj:`[H or 1, G, n, S]`.
+        logarithm (torch.Tensor, optional): Their logarithms, if exponentials times the entries might overflow or vanish.
+        padding (torch.Tensor, optional): Which keys are padding, :obj:`[G, n, 1]`, if some are.
     """
-    entries, padding = keys.take(rows)[..., : queries.width], keys.padding
-    padded = not readable(padding) or bool(padding.any())
-    if padded:
-        entries = entries.masked_fill(padding.unsqueeze(-1) | queries.padding.unsqueeze(-2), 1.0)
-    check_entries(entries)
-    return entries, padded
+
+    entries: Tensor
+    logarithm: Tensor | None
+    padding: Tensor | None
+
+    @classmethod
+    def of(cls, group: SegmentGroup, queries: SegmentGroup, rows: Tensor) -> _Block:
+        entries, padding = group.take(rows)[..., : queries.width], group.padding.unsqueeze(-1)
+        padded = not readable(padding) or bool(padding.any())
+        if padded:
+            entries.masked_fill_(padding | queries.padding.unsqueeze(-2), 1.0)
+        check_entries(entries)
+        least, most = torch.aminmax(entries)
+        # Logarithms take as long as all products.
+        moderate = readable(entries) and bool((least > 1 / _MODERATE) & (most < _MODERATE))
+        return cls(entries, None if moderate else entries.log(), padding if padded else None)
+
+    def place(self, head: int) -> int:
+        r"""Returns where the entries of a head are."""
+        return 0 if self.entries.size(0) == 1 else head
+
+    def coefficients(self, head: int, graphs: slice, key: Tensor, query: Tensor) -> Tensor:
+        r"""Returns the coefficients of the queries of a head in some graphs, :obj:`[G, n, S]`."""
+        place, query = (self.place(head), graphs), query.transpose(1, 2)
+        if self.logarithm is None:
+            alpha = self._softmax(torch.bmm(key, query), graphs).mul_(self.entries[place])
+            return alpha.div_(alpha.sum(1, keepdim=True))
+        score = torch.baddbmm(self.logarithm[place], key, query)
+        alpha = self._softmax(score, graphs)
+        empty = score.amax(1, keepdim=True) == -math.inf
+        return alpha.masked_fill_(empty, 0.0) if not readable(empty) or bool(empty.any()) else alpha
+
+    def _softmax(self, score: Tensor, graphs: slice) -> Tensor:
+        return (score if self.padding is None else score.masked_fill_(self.padding[graphs], -math.inf)).softmax(1)
 
 
-def _coefficients(key: Tensor, query: Tensor, entries: Tensor, padding: Tensor | None) -> Tensor:
-    r"""Returns the coefficients of queries, :obj:`[H, G, n, S]`."""
-    least, most = torch.aminmax(entries)
-    if readable(entries) and least > 1 / _MODERATE and most < _MODERATE:  # logarithms take as long as all products
-        alpha = _softmax(key @ query.transpose(-1, -2), padding).mul_(entries)
-        return alpha.div_(alpha.sum(-2, keepdim=True))
-    logarithm = entries.log().expand(key.size(0), -1, -1, -1).flatten(0, 1)
-    score = torch.baddbmm(logarithm, key.flatten(0, 1), query.flatten(0, 1).transpose(-1, -2)).unflatten(0, (-1, key.size(1)))
-    alpha, highest = _softmax(score, padding), score.amax(-2, keepdim=True)
-    return alpha.masked_fill_(highest == -math.inf, 0.0)
+def _tiles(entries: Tensor, heads: int) -> Iterator[tuple[int, slice]]:
+    r"""Yields heads and graphs."""
+    _, graphs, keys, queries = entries.shape
+    most = max(1, _TILE // (keys * queries))
+    for head in range(heads):
+        for first in range(0, graphs, most):
+            yield head, slice(first, first + most)
 
 
-def _softmax(score: Tensor, padding: Tensor | None) -> Tensor:
-    return (score if padding is None else score.masked_fill_(padding.unsqueeze(-1), -math.inf)).softmax(-2)
-
-
-def _keep(keys: SegmentGroup, queries: SegmentGroup, heads: int, dropout: Tensor, like: Tensor) -> Tensor | None:
-    r"""Returns the factors of the coefficients with dropout, :obj:`[H, G, n, S]`."""
+def _keep(group: SegmentGroup, queries: SegmentGroup, head: int, heads: int, dropout: Tensor, like: Tensor) -> Tensor | None:
+    r"""Returns the factors of the coefficients with dropout, :obj:`[G, n, S]`."""
     seed, chance = dropout.tolist()
     if chance == 0:
         return None
-    return _kept(queries.source.unsqueeze(-2) * queries.num_nodes + keys.source.unsqueeze(-1), heads, seed, chance, like)
+    pair = queries.source.unsqueeze(-2) * group.num_nodes + group.source.unsqueeze(-1)
+    return _kept(pair * heads + head, seed, chance, like)
 
 
-def _kept(pair: Tensor, heads: int, seed: int, chance: int, like: Tensor) -> Tensor:
-    r"""Returns the factors of coefficients with dropout, hashes of the numbers of pairs and the heads, :obj:`[H, *]`."""
-    head = torch.arange(heads, device=pair.device).view(-1, *[1] * pair.dim())
-    bits = splitmix(splitmix(pair * heads + head) ^ seed).bitwise_and_(_CERTAIN)
+def _kept(pair: Tensor, seed: int, chance: int, like: Tensor) -> Tensor:
+    r"""Returns factors of coefficients with dropout, hashes of the numbers of pairs and heads."""
+    bits = splitmix(splitmix(pair) ^ seed).bitwise_and_(_CERTAIN)
     return (bits >= chance).to(like.dtype).mul_(2**63 / (2**63 - chance))
 
 
@@ -131,13 +146,20 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, _, (dropout, position, *division), _, heads = inputs
     mask, groups = inputs.mask(), groups_of_constants(division, q.size(0))
     out = v.new_empty(v.size(0) + 1, *v.shape[1:])
+    padded = [tuple(group.take(x) for x in (q, k, v)) for group in groups]
     for slots in _slots(position, groups, heads):
         rows = mask.rows(slots, q.dtype)
-        for keys, queries in _tiles(slots, q.size(1)):
-            entries, padded = _mask_at(keys, queries, rows)
-            alpha = _coefficients(keys.take(k), queries.take(q), entries, keys.padding if padded else None)
-            keep = _keep(keys, queries, q.size(1), dropout, q)
-            queries.put(out, (alpha if keep is None else alpha.mul_(keep)).transpose(-1, -2) @ keys.take(v))
+        for group, (query, key, value) in zip(groups, padded, strict=True):
+            queries, query = group[:, slots.start : slots.stop], query[:, :, slots.start : slots.stop]
+            if queries.width == 0:
+                continue
+            block, product = _Block.of(group, queries, rows), value.new_empty(*query.shape[:3], value.size(3))
+            for head, some in _tiles(block.entries, q.size(1)):
+                alpha = block.coefficients(head, some, key[head, some], query[head, some])
+                keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
+                shown = alpha if keep is None else alpha.mul_(keep)
+                torch.bmm(shown.transpose(1, 2), value[head, some], out=product[head, some])
+            queries.put(out, product)
     return out[:-1], q.new_empty(0)
 
 
@@ -146,9 +168,10 @@ def _backward(
 ) -> list[Tensor]:
     q, k, v, tensors, (dropout, position, *division), _, heads = inputs
     groups = groups_of_constants(division, q.size(0))
-    # Beside the gradient, what gradients of scores subtract.
-    upstream = torch.cat([grads[0], (grads[0] * outputs[0]).sum(-1, keepdim=True)], dim=-1)
-    grad_q, grad_k, grad_v = (x.new_zeros(x.size(0) + 1, *x.shape[1:]) for x in (q, k, v))
+    # What gradients of scores subtract.
+    inner = (grads[0] * outputs[0]).sum(-1, keepdim=True)
+    padded = [tuple(group.take(x) for x in (q, k, v, grads[0], inner)) for group in groups]
+    totals = [tuple(torch.zeros_like(x) for x in each[:3]) for each in padded]
     grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
     for slots in _slots(position, groups, heads):
 
@@ -158,35 +181,50 @@ def _backward(
         forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), None)
         rows, pull = forward
         grad_rows = rows.new_zeros(rows.size(0) + 1, *rows.shape[1:]) if learnable else None
-        for keys, queries in _tiles(slots, q.size(1)):
-            query, key, value = queries.take(q), keys.take(k), keys.take(v)
-            entries, padded = _mask_at(keys, queries, rows)
-            alpha = _coefficients(key, query, entries, keys.padding if padded else None)
-            above = queries.take(upstream)
-            if padded:
-                above.masked_fill_(queries.padding.unsqueeze(-1), 0.0)
-            gradient, inner = above.split([v.size(2), 1], dim=-1)
-            keep, grad_score = _keep(keys, queries, q.size(1), dropout, q), value @ gradient.transpose(-1, -2)
-            keys.add(grad_v, (alpha if keep is None else alpha * keep) @ gradient)
-            grad_score = grad_score if keep is None else grad_score.mul_(keep)
-            grad_score.sub_(inner.transpose(-1, -2)).mul_(alpha)
-            queries.put(grad_q, grad_score.transpose(-1, -2) @ key)
-            keys.add(grad_k, grad_score @ query)
-            if grad_rows is not None:
-                grad_entries = grad_score if entries.size(0) > 1 else grad_score.sum(0, keepdim=True)
-                # No coefficient, and no gradient, has an entry of 0.
-                keys.put(grad_rows, grad_entries.div_(entries.clamp_(min=torch.finfo(entries.dtype).tiny)))
+        for group, of_inputs, (grad_query, grad_key, grad_value) in zip(groups, padded, totals, strict=True):
+            queries = group[:, slots.start : slots.stop]
+            if queries.width == 0:
+                continue
+            query, key, value, upstream, subtracted = of_inputs
+            of_slots = (x[:, :, slots.start : slots.stop] for x in (query, upstream, subtracted, grad_query))
+            query, upstream, subtracted, grad_query = of_slots
+            block = _Block.of(group, queries, rows)
+            if block.padding is not None:
+                unused = queries.padding.unsqueeze(-1)
+                upstream, subtracted = (x.masked_fill(unused, 0.0) for x in (upstream, subtracted))
+            grad_entries = torch.zeros_like(block.entries) if learnable else None
+            for head, some in _tiles(block.entries, q.size(1)):
+                gradient, alpha = upstream[head, some], block.coefficients(head, some, key[head, some], query[head, some])
+                keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
+                grad_value[head, some].baddbmm_(alpha if keep is None else alpha * keep, gradient)
+                grad_score = torch.bmm(value[head, some], gradient.transpose(1, 2))
+                grad_score = grad_score if keep is None else grad_score.mul_(keep)
+                grad_score.sub_(subtracted[head, some].transpose(1, 2)).mul_(alpha)
+                grad_query[head, some] = torch.bmm(grad_score.transpose(1, 2), key[head, some])
+                grad_key[head, some].baddbmm_(grad_score, query[head, some])
+                if grad_entries is not None:
+                    # An entry of 0 has no coefficient, and no gradient.
+                    place = block.place(head), some
+                    grad_entries[place] += grad_score.div_(block.entries[place].clamp(min=torch.finfo(q.dtype).tiny))
+            if grad_rows is not None and grad_entries is not None:
+                group.put(grad_rows, grad_entries)
         for total, each in zip(grad_tensors, () if grad_rows is None else pull(grad_rows[:-1]), strict=True):
             total += each
-    return [grad_q[:-1], grad_k[:-1], grad_v[:-1], *grad_tensors]
+    results = [x.new_empty(x.size(0) + 1, *x.shape[1:]) for x in (q, k, v)]
+    for group, of_group in zip(groups, totals, strict=True):
+        for result, total in zip(results, of_group, strict=True):
+            group.put(result, total)
+    return [*(result[:-1] for result in results), *grad_tensors]
 
 
 def _plain(inputs: AttentionInputs, kept: Tensor) -> tuple[Tensor, Tensor]:
     q, _, _, _, (dropout, position, ptr, *_), _, _ = inputs
     entries = _all_entries(inputs.mask(), Segments.from_ptr(ptr, q.size(0)), position, q.dtype)
     (seed, chance), pattern = dropout.tolist(), entries.pattern
-    keep = _kept(pattern.row.long() * q.size(0) + pattern.col, q.size(1), seed, chance, q) if chance > 0 else None
-    constants = [*pattern.tensors, *([] if keep is None else [keep])]
+    constants = list(pattern.tensors)
+    if chance > 0:
+        pair, head = pattern.row.long() * q.size(0) + pattern.col, torch.arange(q.size(1), device=q.device).unsqueeze(1)
+        constants.append(_kept(pair * q.size(1) + head, seed, chance, q))
     out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants), kept)
     return out, kept
 
