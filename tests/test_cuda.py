@@ -245,6 +245,8 @@ LAYERS: dict[str, LayerCase] = {
     'grf_softmax': LayerCase(layer(nn.GRFSoftmaxAttention)),
     'grf_softmax_looked_at': LayerCase(layer(nn.GRFSoftmaxAttention, asymmetric=True), looked_at),
     'expander': LayerCase(layer(nn.MaskedSoftmaxAttention, mask=masks.ExpanderMask(degree=2))),
+    'softmax_low_rank': LayerCase(layer(nn.MaskedSoftmaxAttention, mask=masks.SinDegreeMask(), attention_dropout=0.2)),
+    'softmax_toeplitz': LayerCase(layer(nn.MaskedSoftmaxAttention, mask=masks.ToeplitzMask(HEADS, 1) + masks.PackingMask())),
     'rwgnk': LayerCase(layer(nn.RWGNKAttention, feature_map='elu')),
     'rwgnk_exact': LayerCase(layer(nn.RWGNKAttention, feature_map='elu', num_walks=None)),
     'sin_degree': LayerCase(layer(nn.SinDegreeAttention)),
