@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import SegmentGroup, Segments, groups_of_constants
-from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.slots import Slots
@@ -74,6 +74,19 @@ def _slots(position: Tensor, groups: Sequence[SegmentGroup], heads: int) -> Iter
         yield Slots(position, groups, start, min(start + count, largest))
 
 
+def _formed(mask: MaskOperator, slots: Slots, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    r"""Returns the entries of a mask for the keys and some queries of each group, :obj:`[H or 1, G, n, S]`."""
+    queries = [group[:, slots.start : slots.stop] for group in slots.groups]
+    if isinstance(mask, LowRank):
+        left, right = mask.left.to(dtype), mask.right.to(dtype)
+        pairs = zip(slots.groups, queries, strict=True)
+        return tuple(
+            keys.take(right) @ some.take(left).transpose(-1, -2) if some.width > 0 else left[:0] for keys, some in pairs
+        )
+    rows = mask.rows(slots, dtype)
+    return tuple(keys.take(rows)[..., : some.width] for keys, some in zip(slots.groups, queries, strict=True))
+
+
 class _Block(NamedTuple):
     r"""A mask for keys and queries, 1 at padding.
 
@@ -88,11 +101,11 @@ class _Block(NamedTuple):
     padding: Tensor | None
 
     @classmethod
-    def of(cls, group: SegmentGroup, queries: SegmentGroup, rows: Tensor) -> _Block:
-        entries, padding = group.take(rows)[..., : queries.width], group.padding.unsqueeze(-1)
+    def of(cls, group: SegmentGroup, queries: SegmentGroup, entries: Tensor) -> _Block:
+        padding = group.padding.unsqueeze(-1)
         padded = not readable(padding) or bool(padding.any())
         if padded:
-            entries.masked_fill_(padding | queries.padding.unsqueeze(-2), 1.0)
+            entries = entries.masked_fill(padding | queries.padding.unsqueeze(-2), 1.0)
         check_entries(entries)
         least, most = torch.aminmax(entries)
         # Logarithms take as long as all products.
@@ -148,12 +161,12 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     out = v.new_empty(v.size(0) + 1, *v.shape[1:])
     padded = [tuple(group.take(x) for x in (q, k, v)) for group in groups]
     for slots in _slots(position, groups, heads):
-        rows = mask.rows(slots, q.dtype)
-        for group, (query, key, value) in zip(groups, padded, strict=True):
+        formed = _formed(mask, slots, q.dtype)
+        for group, entries, (query, key, value) in zip(groups, formed, padded, strict=True):
             queries, query = group[:, slots.start : slots.stop], query[:, :, slots.start : slots.stop]
             if queries.width == 0:
                 continue
-            block, product = _Block.of(group, queries, rows), value.new_empty(*query.shape[:3], value.size(3))
+            block, product = _Block.of(group, queries, entries), value.new_empty(*query.shape[:3], value.size(3))
             for head, some in _tiles(block.entries, q.size(1)):
                 alpha = block.coefficients(head, some, key[head, some], query[head, some])
                 keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
@@ -175,24 +188,25 @@ def _backward(
     grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
     for slots in _slots(position, groups, heads):
 
-        def rows_of(*learned: Tensor, slots: Slots = slots) -> Tensor:
-            return inputs.mask(learnable, learned).rows(slots, q.dtype)
+        def form(*learned: Tensor, slots: Slots = slots) -> tuple[Tensor, ...]:
+            return _formed(inputs.mask(learnable, learned), slots, q.dtype)
 
-        forward: Any = torch.func.vjp(rows_of, *(tensors[index] for index in learnable)) if learnable else (rows_of(), None)
-        rows, pull = forward
-        grad_rows = rows.new_zeros(rows.size(0) + 1, *rows.shape[1:]) if learnable else None
-        for group, of_inputs, (grad_query, grad_key, grad_value) in zip(groups, padded, totals, strict=True):
+        forward: Any = torch.func.vjp(form, *(tensors[index] for index in learnable)) if learnable else (form(), None)
+        formed, pull = forward
+        grad_formed = [torch.zeros_like(entries) for entries in formed] if learnable else []
+        for place, (group, of_inputs, (grad_query, grad_key, grad_value)) in enumerate(
+            zip(groups, padded, totals, strict=True)
+        ):
             queries = group[:, slots.start : slots.stop]
             if queries.width == 0:
                 continue
             query, key, value, upstream, subtracted = of_inputs
             of_slots = (x[:, :, slots.start : slots.stop] for x in (query, upstream, subtracted, grad_query))
             query, upstream, subtracted, grad_query = of_slots
-            block = _Block.of(group, queries, rows)
+            block = _Block.of(group, queries, formed[place])
             if block.padding is not None:
                 unused = queries.padding.unsqueeze(-1)
                 upstream, subtracted = (x.masked_fill(unused, 0.0) for x in (upstream, subtracted))
-            grad_entries = torch.zeros_like(block.entries) if learnable else None
             for head, some in _tiles(block.entries, q.size(1)):
                 gradient, alpha = upstream[head, some], block.coefficients(head, some, key[head, some], query[head, some])
                 keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
@@ -202,13 +216,11 @@ def _backward(
                 grad_score.sub_(subtracted[head, some].transpose(1, 2)).mul_(alpha)
                 grad_query[head, some] = torch.bmm(grad_score.transpose(1, 2), key[head, some])
                 grad_key[head, some].baddbmm_(grad_score, query[head, some])
-                if grad_entries is not None:
+                if learnable:
                     # An entry of 0 has no coefficient, and no gradient.
-                    place = block.place(head), some
-                    grad_entries[place] += grad_score.div_(block.entries[place].clamp(min=torch.finfo(q.dtype).tiny))
-            if grad_rows is not None and grad_entries is not None:
-                group.put(grad_rows, grad_entries)
-        for total, each in zip(grad_tensors, () if grad_rows is None else pull(grad_rows[:-1]), strict=True):
+                    given = block.entries[block.place(head), some].clamp(min=torch.finfo(q.dtype).tiny)
+                    grad_formed[place][block.place(head), some] += grad_score.div_(given)
+        for total, each in zip(grad_tensors, pull(tuple(grad_formed)) if learnable else (), strict=True):
             total += each
     results = [x.new_empty(x.size(0) + 1, *x.shape[1:]) for x in (q, k, v)]
     for group, of_group in zip(groups, totals, strict=True):
