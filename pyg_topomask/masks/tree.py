@@ -222,7 +222,8 @@ class TreeMask(LogarithmicMask):
                 blocks = self._blocks(state, f.index_select(1, state.distances.clamp_(max=self.max_distance)))
             return self._operator(state, product, cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
-        product = TreeExp(a, b, state.length, *state.plan('exp', plan_exp), grow=self._grows(state, a), **context)
+        contraction, walk = state.plan('exp', plan_exp)
+        product = TreeExp(a, b, state.length, contraction, walk, self._grows(state, a), **context)
         blocks = None
         if graph.edge_weight is None and graph.segments.several and state.diameter <= _DEEPEST:
             numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
