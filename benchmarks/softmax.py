@@ -52,13 +52,14 @@ def _inputs(nodes: int) -> list[Tensor]:
 
 
 def _ours(inputs: list[Tensor], mask: Mask, graph: Graph) -> None:
-    masked_softmax_attention(*inputs, mask(graph)).sum().backward()
+    q, k, v = inputs
+    masked_softmax_attention(q, k, v, mask(graph)).sum().backward()
 
 
 def _theirs(inputs: list[Tensor], bias: Tensor, batch: Tensor | None) -> None:
-    padded, present = zip(*(to_dense_batch(x, batch) for x in inputs), strict=True)
-    out = F.scaled_dot_product_attention(*(x.transpose(1, 2) for x in padded), attn_mask=bias)
-    out.transpose(1, 2)[present[0]].sum().backward()
+    (q, present), (k, _), (v, _) = (to_dense_batch(x, batch) for x in inputs)
+    q, k, v = (x.transpose(1, 2) for x in (q, k, v))
+    F.scaled_dot_product_attention(q, k, v, attn_mask=bias).transpose(1, 2)[present].sum().backward()
 
 
 def _times(name: str, data: Batch, repeats: int) -> list[dict[str, object]]:
