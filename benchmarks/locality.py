@@ -19,7 +19,6 @@ from pyg_topomask import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.operators.polynomial import Polynomial
-from pyg_topomask.operators.sparse import entries_of
 from pyg_topomask.ops.routes.choice import choose_route
 
 __all__ = ['MASKS', 'roads', 'run']
@@ -96,8 +95,9 @@ def run(quick: bool, folder: Path) -> None:
 
 def _bytes_moved(layer: MaskedLinearAttention, graph: Graph) -> float:
     mask, width = layer.mask(graph), CHANNELS // HEADS
-    if choose_route(mask, width, width) == 'edges':
-        return 4 * _OF_ENTRY * entries_of(mask).pattern.nnz
+    entries = mask.entries
+    if entries is not None and choose_route(mask, width, width) == 'edges':
+        return 4 * _OF_ENTRY * entries().pattern.nnz
     product = mask.formed()
     assert isinstance(product, Polynomial)
     powers, numbers = product.coefficients.size(1) - 1, CHANNELS * width

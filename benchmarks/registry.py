@@ -51,6 +51,7 @@ BENCHMARKS = {
         'hot paths and layers compared with those of an earlier commit',
         ('before_after', 'before_after_layers'),
     ),
+    'softmax': Benchmark('softmax', 'softmax attention under any mask compared with that of PyTorch', ('softmax',)),
     'toeplitz': Benchmark('toeplitz', 'Toeplitz masks compared with dense masks and bare Fourier transforms', ('toeplitz',)),
     'tree': Benchmark('tree', 'tree masks compared with a sparse product, and as trees grow', ('tree', 'tree_distance')),
     'shuffled': Benchmark('shuffled', 'training steps on new batches over steps on prepared ones', ('shuffled',)),

@@ -56,6 +56,8 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'resampled': lambda: GRFAttention(4, 2, resample='forward'),
     'grf_softmax': lambda: GRFSoftmaxAttention(4, 2),
     'softmax': lambda: MaskedSoftmaxAttention(4, 2, AdjacencyMask(2)),
+    'tree_softmax': lambda: MaskedSoftmaxAttention(4, 2, TreeMask(2)),
+    'low_rank_softmax': lambda: MaskedSoftmaxAttention(4, 2, SinDegreeMask(2)),
     'rwgnk': lambda: RWGNKAttention(4, 2),
     'kmip': lambda: KMIPAttention(4, 2, k=2, diversity=0.1),
 }

@@ -25,7 +25,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn import models
 from pyg_topomask.ops import knn_graph, masked_linear_attention, masked_softmax_attention, topk_inner_product
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
+from pyg_topomask.ops.softmax_entries import attend_softmax
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 from pyg_topomask.walks import WalkSettings, sample_walks
 from pyg_topomask.walks.samplers import SAMPLERS
@@ -264,6 +264,8 @@ LAYERS: dict[str, LayerCase] = {
     'grf_softmax': LayerCase(layer(nn.GRFSoftmaxAttention)),
     'grf_softmax_looked_at': LayerCase(layer(nn.GRFSoftmaxAttention, asymmetric=True), looked_at),
     'expander': LayerCase(layer(nn.MaskedSoftmaxAttention, mask=masks.ExpanderMask(degree=2))),
+    'softmax_low_rank': LayerCase(layer(nn.MaskedSoftmaxAttention, mask=masks.SinDegreeMask(), attention_dropout=0.2)),
+    'softmax_toeplitz': LayerCase(layer(nn.MaskedSoftmaxAttention, mask=masks.ToeplitzMask(HEADS, 1) + masks.PackingMask())),
     'rwgnk': LayerCase(layer(nn.RWGNKAttention, feature_map='elu')),
     'rwgnk_exact': LayerCase(layer(nn.RWGNKAttention, feature_map='elu', num_walks=None)),
     'sin_degree': LayerCase(layer(nn.SinDegreeAttention)),

@@ -180,6 +180,7 @@ API = {
         'LowRank',
         'MaskOperator',
         'PreparedBlocks',
+        'Slots',
         'Sparse',
         'SparseEntries',
     ],

@@ -20,11 +20,11 @@ from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.entries import Entries
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features, features_at_a_time
 from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
+from pyg_topomask.ops.softmax_entries import attend_softmax
 from pyg_topomask.ops.topk.chunked import search_graph
 from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 

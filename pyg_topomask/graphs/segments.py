@@ -28,6 +28,10 @@ class SegmentGroup:
     target: Tensor
     num_nodes: int
 
+    def __getitem__(self, place: slice | tuple[slice, slice]) -> SegmentGroup:
+        r"""Returns some of the graphs, or some slots of them."""
+        return SegmentGroup(self.source[place], self.target[place], self.num_nodes)
+
     @property
     def width(self) -> int:
         r"""The number of slots :math:`n` of each graph."""

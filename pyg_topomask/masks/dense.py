@@ -11,6 +11,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.parameters import GivenMask
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.slots import Slots
 
 
 @dataclass(eq=False, repr=False)
@@ -21,6 +22,11 @@ class Dense(MaskOperator):
 
     def apply(self, x: Tensor) -> Tensor:
         return torch.matmul(self.matrix.to(x.dtype), x.transpose(0, 1)).transpose(0, 1)
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        nodes = slots.nodes
+        column = torch.arange(nodes.size(0), device=nodes.device).unsqueeze(1)
+        return self.matrix.to(dtype)[:, nodes, column].transpose(0, 1)
 
     @property
     def T(self) -> MaskOperator:

@@ -87,3 +87,4 @@ class ToeplitzOptions(TypedDict, total=False):
     periodic: bool
     initial: Tensor | str | None
     positive: bool
+    causal: int | None

@@ -61,15 +61,20 @@ class ToeplitzMask(LogarithmicMask):
             is :math:`\tanh(\lambda)^{\mathrm{dist}}`, the heat kernel on hypercubes (see
             :class:`~pyg_topomask.masks.HypercubeMask`), and on no other grid. (default: :obj:`None`)
         positive (bool): Learn the logarithm of the table, which stays above 0. (default: :obj:`False`)
+        causal (int, optional): The dimension that is time, such as :obj:`0` for sequences and for grids of frames. Nodes then
+            do not attend to later ones: :math:`M_{ij} = 0` if :math:`\mathbf{p}_j` is later than :math:`\mathbf{p}_i` in this
+            dimension. The table has no entries for these pairs, so no training step changes them, and the matrix is lower
+            triangular for sequences. (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, or the grid shape is missing or does not fit the nodes.
+        ValueError: If an argument is outside its range, :obj:`causal` meets :obj:`periodic=True`, or the grid shape is missing
+            or does not fit the nodes.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes, the attribute :obj:`grid_shape` :math:`(B, d)` of :math:`B` graphs
         - **output:** a mask operator :math:`(H, |\mathcal{V}|, |\mathcal{V}|)`
-        - **parameters:** :obj:`table` :math:`(H, 2 w_1 + 1, \dots, 2 w_d + 1)`, or :math:`(H, w + 1)` with
-          :obj:`kind="distance"`
+        - **parameters:** :obj:`table` :math:`(H, 2 w_1 + 1, \dots, 2 w_d + 1)`, of which the dimension :obj:`causal` has
+          :math:`w + 1` entries, or :math:`(H, w + 1)` with :obj:`kind="distance"`
 
     Example:
         >>> from torch_geometric.data import Data
@@ -92,6 +97,7 @@ class ToeplitzMask(LogarithmicMask):
         periodic: bool = False,
         initial: Tensor | str | None = None,
         positive: bool = False,
+        causal: int | None = None,
     ) -> None:
         super().__init__(heads)
         check_whole(1, 60, shape_dims=shape_dims)  # of at most 64 in torch
@@ -102,9 +108,14 @@ class ToeplitzMask(LogarithmicMask):
         if len(windows) != length or not all(is_whole(size, 0) for size in windows):
             accepted = f'whole numbers from 0, one or {shape_dims}' if kind == 'offset' else 'a whole number from 0'
             raise ArgumentError('window', f'{window} for kind={kind!r}', accepted)
+        if causal is not None:
+            check_whole(0, shape_dims - 1, causal=causal)
+            if periodic:
+                raise ArgumentError('causal', f'{causal} for periodic=True, in which no position is later', 'None')
         self.shape_dims = shape_dims
         self.kind = kind
         self.window = windows
+        self.causal = causal
         size = math.prod(self._table_shape())
         if size > _LARGEST:
             # With many dimensions, their number makes the table large, not the window.
@@ -125,7 +136,11 @@ class ToeplitzMask(LogarithmicMask):
         self.reset_parameters()
 
     def _table_shape(self) -> tuple[int, ...]:
-        return tuple(2 * w + 1 for w in self.window) if self.kind == 'offset' else (self.window[0] + 1,)
+        return tuple(len(each) for each in self._offsets()) if self.kind == 'offset' else (self.window[0] + 1,)
+
+    def _offsets(self) -> list[range]:
+        r"""The offsets in the table along each dimension."""
+        return [range(0 if axis == self.causal else -w, w + 1) for axis, w in enumerate(self.window)]
 
     def _initial_table(self, initial: Tensor | str | None) -> Tensor:
         shape = self._table_shape()
@@ -144,7 +159,7 @@ class ToeplitzMask(LogarithmicMask):
         r"""The distance of each entry of the table."""
         if self.kind == 'distance':
             return torch.arange(shape[0])
-        offsets = torch.meshgrid(*(torch.arange(-w, w + 1) for w in self.window), indexing='ij')
+        offsets = torch.meshgrid(*(torch.tensor(each) for each in self._offsets()), indexing='ij')
         return torch.stack(offsets).abs().sum(0)
 
     def settings(self) -> Hashable:
@@ -193,7 +208,7 @@ class ToeplitzMask(LogarithmicMask):
         table = self._numbers(self.table)
         slot, *grids = state
         context: dict[str, Any] = {'segments': graph.segments, 'heads': self.heads}
-        product = Toeplitz(table, slot, tuple(grids), self.kind, self.beyond, self.periodic, **context)
+        product = Toeplitz(table, slot, tuple(grids), self.kind, self.beyond, self.periodic, self.causal, **context)
         for grid in grids:
             size = math.prod(product.transform_sizes(table, grid.shape[1:]))
             product.cost += grid.size(0) * size * max(1, math.ceil(math.log2(size)))
@@ -217,7 +232,7 @@ class ToeplitzMask(LogarithmicMask):
                 label[0, first.unsqueeze(1) + torch.arange(pairs.numel(), device=first.device)] = pairs
             return label
 
-        key = 'labels', self.settings(), self.kind, self.window, self.beyond, self.periodic
+        key = 'labels', self.settings(), self.kind, self.window, self.beyond, self.periodic, self.causal
         cache: dict[Hashable, Any] = graph.cached(key, dict)
         return PreparedBlocks(pad(table.flatten(1), (1, 0)), labels, cache, graph.num_nodes, labels=1)
 

@@ -45,7 +45,7 @@ class TreeMask(LogarithmicMask):
     not attend to each other. With :obj:`kind="exp"` (Lemma 3.5),
 
     .. math::
-        M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b), \qquad a = -\mathrm{softplus}(\alpha) < 0
+        M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)
 
     where the edge weights are lengths of at least 0, and a distance is the sum of the lengths along the path. A product takes
     :math:`O(N)`, with one pass from the leaves to the roots and one pass back (Eq. 11 and 16 with :math:`e^{aW}` in place of
@@ -71,8 +71,10 @@ class TreeMask(LogarithmicMask):
     Args:
         heads (int): The number of heads, each with its own function. (default: that of the layer, or :obj:`1`)
         kind (str): :obj:`"exp"` or :obj:`"distance"`. (default: :obj:`"exp"`)
-        a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`, below 0. With :obj:`learnable=False`, it
-            may have any sign if rounding errors, which may grow by :math:`\exp(2 a \, \mathrm{diam})`, stay below
+        a (float or torch.Tensor): The initial :math:`a`, one number or :obj:`[heads]`. If all are below 0, the mask learns
+            :math:`\alpha` of :math:`a = -\mathrm{softplus}(\alpha)`, which stays below 0. Otherwise, it learns :math:`a`
+            itself, of either sign. With :math:`a > 0`, rounding errors grow by :math:`\exp(2 a \, \mathrm{diam})`. Products
+            are then in float64, and :math:`a` is at most :math:`14.5 / \mathrm{diam}`, which keeps errors below
             :math:`10^{-3}`. (default: :obj:`-1.0`)
         b (float or torch.Tensor): The initial :math:`b`, one number or :obj:`[heads]`, from -40 to 40. (default: :obj:`0.0`)
         max_distance (int): The largest distance :math:`L`. Beyond it, :math:`f` is constant. (default: :obj:`16`)
@@ -141,12 +143,12 @@ class TreeMask(LogarithmicMask):
             initial = torch.stack([per_head(heads, a=a), per_head(heads, b=b)])
             if not bool((initial[1].abs() <= _LARGEST).all()):
                 raise ArgumentError('b', initial[1].tolist(), f'numbers from {-_LARGEST} to {_LARGEST}')
-            if learnable and not bool((initial[0] < 0).all()):
-                raise ArgumentError('a', initial[0].tolist(), 'numbers below 0, or any with learnable=False')
+            positive = not learnable or bool((initial[0] < 0).all())
         else:
             f = 0.5 ** torch.arange(max_distance + 1) if f is None else f
             initial = series_parameter('f', f, heads, max_distance + 1, each='distance')
-        self._begin(initial, kind == 'exp' or resolve_positive('f', initial, positive))
+            positive = resolve_positive('f', initial, positive)
+        self._begin(initial, positive)
         if kind == 'distance':
             self.raw_f = torch.nn.Parameter(torch.empty_like(initial), requires_grad=learnable)
         elif learnable:
@@ -160,10 +162,12 @@ class TreeMask(LogarithmicMask):
         if self.kind == 'distance':
             super().reset_parameters()
             return
+        self.positive = self._begins_positive
         with torch.no_grad():
             if self.learnable:
                 a, b = self.initial
-                self.raw_a.copy_(a.neg().expm1().log().where(a > -20, -a))  # the inverse of softplus
+                inverse = a.neg().expm1().log().where(a > -20, -a)  # of softplus
+                self.raw_a.copy_(inverse if self.positive else a)
                 self.b.copy_(b)
             else:
                 self.fixed.copy_(self.initial)
@@ -171,12 +175,17 @@ class TreeMask(LogarithmicMask):
     @property
     def a(self) -> Tensor:
         r"""The factor :math:`a` of the distance, :obj:`[heads]`."""
-        return -softplus(self.raw_a) if self.learnable else self.fixed[0]
+        if not self.learnable:
+            return self.fixed[0]
+        return -softplus(self.raw_a) if self.positive else self.raw_a
 
     @property
     def f(self) -> Tensor:
         r"""The function :math:`f`, :obj:`[heads, L + 1]`."""
         return self._numbers(self.raw_f)
+
+    def negative(self) -> str | None:
+        return super().negative() if self.kind == 'distance' else None
 
     @property
     def weighted(self) -> bool:  # type: ignore[override]
@@ -219,9 +228,8 @@ class TreeMask(LogarithmicMask):
                 blocks = self._blocks(state, f.index_select(1, state.distances.clamp_(max=self.max_distance)))
             return self._operator(state, product, cost, blocks)
         a, b = (self.a, self.b) if self.learnable else self.fixed
-        if not self.learnable:
-            self._check_growth(state, a)
-        product = TreeExp(a, b, state.length, *state.plan('exp', plan_exp), **context)
+        contraction, walk = state.plan('exp', plan_exp)
+        product = TreeExp(a, b, state.length, contraction, walk, self._grows(state, a), **context)
         blocks = None
         if graph.edge_weight is None and graph.segments.several and state.diameter <= _DEEPEST:
             numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
@@ -247,17 +255,20 @@ class TreeMask(LogarithmicMask):
             product = TreeMean(product, state.num_trees, **context)
         return Alternatives(product, None, blocks, **context)
 
-    def _check_growth(self, state: TreeState, a: Tensor) -> None:
+    def _grows(self, state: TreeState, a: Tensor) -> bool:
+        r"""Returns whether entries may grow with the distance. Raises an error if rounding errors would hide the result."""
+        if self.learnable and self.positive:
+            return False
         largest = unwrapped(a).max()
         if largest.device.type == 'cpu' and largest <= 0:
-            return
+            return False
         path = state.longest_path
-        dtype = torch.promote_types(a.dtype, torch.float32)  # that of products
-        limit = float(np.log(_ACCURACY / torch.finfo(dtype).eps)) / 2
+        limit = float(np.log(_ACCURACY / torch.finfo(torch.float64).eps)) / 2
         if not assert_on_device(largest * path <= limit, f'a: got numbers above {limit / max(path, 1e-30):.6g}'):
             given = f'{float(largest):.6g} for trees with paths of length {path:.6g}'
-            remedy = f'rounding errors of {dtype} would grow by exp(2 * a * length) and hide the result beyond that'
+            remedy = 'rounding errors of float64 would grow by exp(2 * a * length) and hide the result beyond that'
             raise ArgumentError('a', given, f'numbers up to {limit / path:.6g}, or below 0', remedy)
+        return True
 
 
 def _refuse_unused(kind: str, exp: Mapping[str, Tensor | float], distance: Mapping[str, Any]) -> None:

@@ -18,8 +18,41 @@ from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSof
 from pyg_topomask.utils.suggestions import did_you_mean
 
 
-def under(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttention]:
-    r"""Returns a function that builds linear attention with a mask, with the arguments of both."""
+def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAttention] | None = None) -> Callable[..., Module]:
+    r"""Returns a function that builds linear attention with a mask, with the arguments of both, or with
+    :obj:`feature_map="softmax"` softmax attention. A layer of its own is :obj:`linear`.
+    """
+    linear = _linear(mask) if linear is None else linear
+
+    def build(channels: int, heads: int = 1, **options: Any) -> Module:
+        return (_softmax if options.get('feature_map') == 'softmax' else linear)(channels, heads, **options)
+
+    def _softmax(
+        channels: int,
+        heads: int,
+        feature_map: str,
+        dropout: float = 0.0,
+        bias: bool = True,
+        route: str = 'auto',
+        out_channels: int | None = None,
+        sums: bool = False,
+        **options: Any,
+    ) -> MaskedSoftmaxAttention:
+        for name, given, accepted in (('route', route, 'auto'), ('sums', sums, False)):
+            if given != accepted:
+                raise ArgumentError(name, f'{given!r} with feature_map="softmax"', repr(accepted))
+        if options.get('positive') is False:
+            raise ArgumentError('positive', 'False with feature_map="softmax"', 'True, so that the mask has a logarithm')
+        made = mask(heads=heads, **options)
+        return MaskedSoftmaxAttention(channels, heads, made, 0.0, bias, out_channels, attention_dropout=dropout)
+
+    build.__dict__['__signature__'] = inspect.signature(linear)
+    build.__doc__ = linear.__doc__
+    return build
+
+
+def _linear(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttention]:
+    r"""Returns a function that builds linear attention with a mask that has no layer of its own."""
 
     def build(
         channels: int,
@@ -63,10 +96,10 @@ LAYERS: dict[str, Callable[..., Module]] = {
     'Causal': under(masks.CausalMask),
     'Dense': under(masks.DenseMask),
     'Expander': expander_attention,
-    'GRF': GRFAttention,
+    'GRF': under(masks.GRFMask, GRFAttention),
     'GRFSoftmax': GRFSoftmaxAttention,
     'HeatKernel': under(masks.HeatKernelMask),
-    'Hop': HopAttention,
+    'Hop': under(masks.HopMask, HopAttention),
     'Hypercube': under(masks.HypercubeMask),
     'KMIP': KMIPAttention,
     'LearnedFeatures': under(masks.LearnedFeaturesMask),
@@ -74,8 +107,8 @@ LAYERS: dict[str, Callable[..., Module]] = {
     'LowRank': under(masks.LowRankMask),
     'Padding': under(masks.PaddingMask),
     'PowerSeries': under(masks.PowerSeriesMask),
-    'RWGNK': RWGNKAttention,
-    'SinDegree': SinDegreeAttention,
+    'RWGNK': under(masks.RWGNKMask, RWGNKAttention),
+    'SinDegree': under(masks.SinDegreeMask, SinDegreeAttention),
     'StochasticRPE': under(masks.StochasticRPEMask),
     'Toeplitz': under(masks.ToeplitzMask),
     'Tree': under(masks.TreeMask),
@@ -85,7 +118,8 @@ LAYERS: dict[str, Callable[..., Module]] = {
 def attention(word: str, channels: int, heads: int = 1, **options: Any) -> Module:
     r"""Creates an attention layer by its word. The words, options and defaults are those of a YAML, such as
     :obj:`gt.layer_type: GINE+HeatKernel` with :obj:`topomask.HeatKernel`. Words of masks without a layer of their own give
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with the mask.
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with the mask. With :obj:`feature_map="softmax"`, words of masks give
+    :class:`~pyg_topomask.nn.MaskedSoftmaxAttention` with the mask.
 
     Args:
         word (str): One of :obj:`"Adjacency"`, :obj:`"AsymmetricGRF"`, :obj:`"Causal"`, :obj:`"Dense"`, :obj:`"Expander"`,

@@ -75,6 +75,9 @@ def check_features(x: Tensor, channels: int, dtype: torch.dtype) -> None:
     r"""Raises an error unless node features have :obj:`channels` channels (:obj:`-1` for any number) and the data type of the
     parameters, see :func:`check_dtype`.
     """
+    if isinstance(x, (tuple, list)):
+        remedy = 'HeteroConv takes attentions for edges within a type, and HeteroData.to_homogeneous() makes all types one'
+        raise ArgumentError('x', 'a pair, for edges between two types of nodes', 'the features of nodes of one type', remedy)
     if not isinstance(x, Tensor):
         raise ArgumentError('x', type(x).__name__, 'the features of the nodes, a tensor [N, channels]')
     if x.dim() != 2 or channels not in (-1, x.size(1)) or not _fits(x, dtype):

@@ -15,6 +15,7 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.nn.coefficient_messages import CoefficientMessages
 from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
 from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.nn.mask_of_layer import fit_mask
@@ -22,11 +23,12 @@ from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
+from pyg_topomask.ops.routes.edges import linear_coefficients
 from pyg_topomask.utils.checks import check_choice, check_probability
 from pyg_topomask.utils.suggestions import instance_of
 
 
-class MaskedLinearAttention(UnderMask, torch.nn.Module):
+class MaskedLinearAttention(UnderMask, CoefficientMessages):
     r"""Multi-head linear attention with scores multiplied by a topological mask, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2 and 7):
 
@@ -37,6 +39,9 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
     Time and memory are linear in the number of nodes if products with the mask are. Nodes attend only within their graph, and
     the output for a graph does not depend on the other graphs of a batch. The :obj:`direction` of a mask says what it does with
     the direction of edges. Without a mask, edges are not used. Edge weights that have no effect give a warning, once.
+
+    The layer is message passing of PyG. It passes messages only where explainers look at coefficients, which it has under
+    sparse masks.
 
     Under autocast, the layer warns once if the mask has learned negative numbers. Terms of opposite sign then cancel, which
     magnifies the rounding errors of queries and keys.
@@ -93,7 +98,7 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
         out_channels: int | None = None,
         sums: bool = False,
     ) -> None:
-        super().__init__()
+        super().__init__(getattr(mask, 'flow', None) or 'source_to_target')
         out_channels = resolve_channels(channels, out_channels, heads)
         check_probability(dropout=dropout)
         check_choice(ROUTES, route=route)
@@ -114,6 +119,7 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters, and redraws random features."""
+        super().reset_parameters()
         for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_sum, self.lin_out, self.feature_map, self.mask):
             reset(module)
 
@@ -152,12 +158,18 @@ class MaskedLinearAttention(UnderMask, torch.nn.Module):
 
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
         graph = graph_for(self, x, *given)
+        if self.looked_at and graph.segments.is_whole:
+            return self._attend_under(self.mask(graph, generator), x, graph)
         return on_near_graph(graph, self.mask, generator, self._attend_under, x)
 
-    def _attend_under(self, mask: MaskOperator, x: Tensor) -> Tensor:
+    def _attend_under(self, mask: MaskOperator, x: Tensor, seen_on: Graph | None = None) -> Tensor:
         q, k, v = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k, self.lin_v))
         q, k = self.feature_map(q, k, mask.segments)
-        attended = masked_linear_attention(q, k, v, mask, self.route)
+        if seen_on is None or mask.entries is None:
+            attended = masked_linear_attention(q, k, v, mask, self.route)
+        else:
+            entries = mask.entries()
+            attended = self.propagate_coefficients(seen_on, entries.pairs, linear_coefficients(q, k, entries).t(), v)
         return attended if self.lin_sum is None else torch.cat([attended, self._summed_under(mask, x)], dim=-1)
 
     def _summed_under(self, mask: MaskOperator, x: Tensor) -> Tensor:

@@ -17,11 +17,10 @@ from pyg_topomask.nn.mask_of_layer import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.entries import Entries
-from pyg_topomask.operators.sparse import entries_of
-from pyg_topomask.operators.sparse_matmul import sddmm
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
-from pyg_topomask.ops.normalize import quotient
+from pyg_topomask.ops.routes.edges import linear_coefficients
+from pyg_topomask.ops.softmax_entries import attend_softmax
+from pyg_topomask.ops.softmax_rows import entries_of_pairs
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.options import described_by, options_of
 
@@ -66,9 +65,8 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
     def coefficients(
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
     ) -> tuple[Tensor, Tensor]:
-        entries = entries_of(self.mask(graph, generator))
-        pairs = torch.stack([entries.pattern.row, entries.pattern.col]).long()
-        return pairs, self.alpha(q, k, v, graph, entries).t()
+        entries = entries_of_pairs(self.mask(graph, generator))
+        return entries.pairs, self.alpha(q, k, v, graph, entries).t()
 
     def __repr__(self) -> str:
         return f'{super().__repr__()[:-1]}, mask={self.mask})'
@@ -76,18 +74,20 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
 
 @described_by(SparseMaskAttention)
 class MaskedSoftmaxAttention(SparseMaskAttention):
-    r"""Multi-head softmax attention with the logarithm of a sparse mask as bias, from `"Linear Transformer Topological Masking
-    with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4):
+    r"""Multi-head softmax attention with the logarithm of a mask as bias, from `"From block-Toeplitz matrices to differential
+    equations on graphs" <https://arxiv.org/abs/2107.07999>`_ (Eq. 1) and `"Linear Transformer Topological Masking with Graph
+    Random Features" <https://arxiv.org/abs/2410.03462>`_ (Sec. 2, App. C.4):
 
     .. math::
         \mathbf{x}'_i = \mathbf{W}_o \sum_j \alpha_{ij} \mathbf{v}_j, \qquad
         \alpha_{ij} = \operatorname{softmax}_j (\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log M_{ij})
 
-    Time and memory are linear in the number of entries of the mask.
+    Time and memory are linear in the number of entries of a sparse mask. Under any other mask, all pairs of nodes of a graph
+    are compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear.
 
     Args:
-        mask (Mask): A sparse mask with nonnegative entries, or a sum or
-            :class:`~pyg_topomask.masks.MultiHeadMask` of such masks. Zero entries get no attention and no gradient.
+        mask (Mask): A mask with nonnegative entries. Zero entries get no attention and no gradient. Masks that learn numbers of
+            either sign need :obj:`positive=True`.
         attention_dropout (float): Dropout probability of the coefficients. (default: :obj:`0.0`)
 
     Example:
@@ -200,9 +200,4 @@ class AsymmetricGRFAttention(SparseMaskAttention):
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
         q, k = self.feature_map(q, k, graph.segments)
-        dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
-        weight = sddmm(entries.pattern, q.to(dtype), k.to(dtype)) * entries.value.to(dtype)
-        row = entries.pattern.row.long()
-        total = weight.new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight)
-        size = weight.detach().new_zeros(self.heads, graph.num_nodes).index_add(1, row, weight.detach().abs())
-        return quotient(weight, total[:, row], size[:, row])
+        return linear_coefficients(q, k, entries)

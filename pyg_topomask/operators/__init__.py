@@ -5,6 +5,7 @@ from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.chain import Chain
 from pyg_topomask.operators.entries import SparseEntries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.slots import Slots
 from pyg_topomask.operators.sparse import Sparse
 
-__all__ = ['Alternatives', 'Chain', 'LowRank', 'MaskOperator', 'PreparedBlocks', 'Sparse', 'SparseEntries']
+__all__ = ['Alternatives', 'Chain', 'LowRank', 'MaskOperator', 'PreparedBlocks', 'Slots', 'Sparse', 'SparseEntries']

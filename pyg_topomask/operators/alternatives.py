@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+import torch
 from torch import Tensor
 
 from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.entries import SparseEntries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.slots import Slots
 
 
 @dataclass(eq=False, repr=False)
@@ -38,6 +40,9 @@ class Alternatives(MaskOperator):
 
     def apply(self, x: Tensor) -> Tensor:
         return self.formed().apply(x)
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        return self.formed().rows(slots, dtype)
 
     def magnitude(self, x: Tensor) -> Tensor:
         return self.formed().magnitude(x)

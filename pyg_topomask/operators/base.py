@@ -23,6 +23,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.description import build, describe, register
 from pyg_topomask.operators.entries import SparseEntries, entries_of_heads, sum_of_entries
 from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.slots import Slots
 
 __all__ = ['LowRank', 'MaskOperator']
 
@@ -84,6 +85,14 @@ class MaskOperator(Arithmetic, ABC):
     @abstractmethod
     def T(self) -> MaskOperator:
         r"""The transpose, head by head."""
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        r"""Returns the rows of nodes at some positions of each graph, :obj:`[N, H or 1, S]`: at node :math:`j` the entries
+        :math:`M_{ij}` for the nodes :math:`i` at these positions in its graph, and any numbers beyond the graph.
+
+        The default is a product with unit vectors. An operator whose products round entries of 0 overrides it.
+        """
+        return self.T.apply(slots.units(dtype).unsqueeze(1).expand(-1, self.heads, -1))
 
     def magnitude(self, x: Tensor) -> Tensor:
         r"""Returns :math:`|\mathbf{M}| \mathbf{x}` for :math:`\mathbf{x} \ge 0`, or an upper bound of it. A row whose
@@ -290,6 +299,9 @@ class LowRank(MaskOperator):
             out = out + left[..., rank, None] * self.sum_over_graphs(right[..., rank, None] * x)
         return out
 
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        return low_rank_rows(self.left.to(dtype), self.right.to(dtype), slots)
+
     def sum_over_graphs(self, x: Tensor) -> Tensor:
         r"""Returns the sum over the graph of each node, :obj:`[N or 1, H, c]`."""
         if self.ptr.numel() == 2:
@@ -316,6 +328,18 @@ class LowRank(MaskOperator):
         return replace(self, left=left, right=right, heads=heads, cost=cost)
 
 
+def low_rank_rows(left: Tensor, right: Tensor, slots: Slots) -> Tensor:
+    r"""Returns the rows of :math:`\mathbf{A} \mathbf{B}^{\top}` at some positions, see :meth:`MaskOperator.rows`."""
+    heads = max(left.size(1), right.size(1))
+    left, right = (factor.expand(-1, heads, -1) for factor in (left, right))
+    rows = right.new_zeros(right.size(0) + 1, heads, slots.stop - slots.start)
+    for keys in slots.groups:
+        queries = keys[:, slots.start : slots.stop]
+        if queries.width > 0:
+            keys.put(rows, keys.take(right) @ queries.take(left).transpose(-1, -2))
+    return rows[:-1]
+
+
 @dataclass(eq=False, repr=False)
 class Scaled(MaskOperator):
     r""":math:`c_h \mathbf{M}_h` for one number :math:`c`, or one for each head."""
@@ -329,6 +353,9 @@ class Scaled(MaskOperator):
 
     def apply(self, x: Tensor) -> Tensor:
         return self.inner.apply(x) * self.scale.to(x.dtype).unsqueeze(-1)
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        return self.inner.rows(slots, dtype) * self.scale.to(dtype).unsqueeze(-1)
 
     def magnitude(self, x: Tensor) -> Tensor:
         return self.inner.magnitude(x) * self.scale.to(x.dtype).unsqueeze(-1).abs()
@@ -377,6 +404,9 @@ class Hadamard(MaskOperator):
     def apply(self, x: Tensor) -> Tensor:
         terms = (a * self.inner.apply(b * x) for a, b in zip(_ranks(self.left, x), _ranks(self.right, x), strict=True))
         return sum(terms, start=torch.zeros_like(x))
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        return self.inner.rows(slots, dtype) * low_rank_rows(self.left.to(dtype), self.right.to(dtype), slots)
 
     def magnitude(self, x: Tensor) -> Tensor:
         ranks = zip(_ranks(self.left.abs(), x), _ranks(self.right.abs(), x), strict=True)
@@ -439,6 +469,9 @@ class Sum(_Terms):
     def apply(self, x: Tensor) -> Tensor:
         return reduce(torch.add, (term.apply(x) for term in self.terms))
 
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        return reduce(torch.add, (term.rows(slots, dtype) for term in self.terms))
+
     def magnitude(self, x: Tensor) -> Tensor:
         return reduce(torch.add, (term.magnitude(x) for term in self.terms))
 
@@ -477,6 +510,10 @@ class Heads(_Terms):
     def apply(self, x: Tensor) -> Tensor:
         parts = zip(self.terms, x.split(self.widths, dim=1), strict=True)
         return torch.cat([term.apply(part) for term, part in parts], dim=1)
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        parts = zip(self.terms, self.widths, strict=True)
+        return torch.cat([term.rows(slots, dtype).expand(-1, width, -1) for term, width in parts], dim=1)
 
     def magnitude(self, x: Tensor) -> Tensor:
         return torch.cat(

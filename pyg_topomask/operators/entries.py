@@ -42,6 +42,11 @@ class Entries:
         r"""The tensors of the pattern and, if entries have labels, these."""
         return [*self.pattern.tensors, *([] if self.label is None else [self.label])]
 
+    @property
+    def pairs(self) -> Tensor:
+        r"""The rows and columns, :obj:`[2, nnz]`, in int64."""
+        return torch.stack([self.pattern.row, self.pattern.col]).long()
+
 
 @dataclass(frozen=True)
 class SparseEntries:

@@ -10,6 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.operators.polynomial import Polynomial
+from pyg_topomask.operators.slots import Slots
 from pyg_topomask.utils.functorch import unwrapped
 
 
@@ -57,6 +58,11 @@ class ExpAction(Polynomial):
     index: Tensor
     ptr: Tensor
     tolerance: float
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        rows, error = super().rows(slots, dtype), 16 * torch.finfo(dtype).eps * relative_error(self.tolerance, dtype)
+        # Chebyshev polynomials have errors of either sign where there is nothing.
+        return rows.masked_fill((rows < 0) & (rows > -error), 0.0) if self.method == 'chebyshev' else rows
 
     def magnitude(self, x: Tensor) -> Tensor:
         if self.method == 'powers':

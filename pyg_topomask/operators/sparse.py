@@ -62,16 +62,6 @@ def formed_sparse(entries: SparseEntries) -> MaskOperator:
     return Sparse(formed.value, formed.pattern, heads=formed.value.size(0))
 
 
-def entries_of(mask: MaskOperator) -> Entries:
-    r"""Returns the entries of a sparse mask. Raises an error if it has none, or may have more than
-    :obj:`~pyg_topomask.operators.entries.MAX_ENTRIES` per head.
-    """
-    entries = mask.entries
-    if entries is None:
-        raise ArgumentError('mask', f'{mask!r}, which has no sparse entries', 'sparse masks, or a route without entries')
-    return entries()
-
-
 def sparse_operator(graph: Graph, pattern: SparsePattern, value: Tensor, heads: int | None = None) -> MaskOperator:
     r"""Binds a sparse mask given by its entries, which must not connect different graphs of the batch. A product costs
     :math:`O(nnz)`.

@@ -14,6 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.slots import Slots
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # The number of values to transform at a time on a CPU, so that a chunk stays in cache.
@@ -28,12 +29,13 @@ class Toeplitz(MaskOperator):
 
     Args:
         table (torch.Tensor): :math:`\xi` at the offsets from :math:`-w` to :math:`w` in each dimension,
-            :obj:`[H, 2 w_1 + 1, ..., 2 w_d + 1]`, or at distances, :obj:`[H, w + 1]`.
+            :obj:`[H, 2 w_1 + 1, ..., 2 w_d + 1]`, from 0 in the dimension :obj:`causal`, or at distances, :obj:`[H, w + 1]`.
         slot (torch.Tensor): The entry of the concatenated grids that holds each node, :obj:`[N]`.
         grids (tuple of torch.Tensor): For each shape of grid the nodes of its grids, :obj:`[graphs, *shape]`.
         kind (str): :obj:`"offset"` or :obj:`"distance"`.
         beyond (str): :math:`\xi` beyond the table: :obj:`"clip"` for its last entry, or :obj:`"zero"`.
         periodic (bool): Whether the grids are periodic.
+        causal (int, optional): The dimension whose negative offsets have entries 0. (default: :obj:`None`)
         transposed (bool): Multiply by the transpose. (default: :obj:`False`)
     """
 
@@ -43,6 +45,7 @@ class Toeplitz(MaskOperator):
     kind: str
     beyond: str
     periodic: bool
+    causal: int | None = None
     transposed: bool = False
 
     def apply(self, x: Tensor) -> Tensor:
@@ -55,15 +58,31 @@ class Toeplitz(MaskOperator):
     def T(self) -> MaskOperator:
         return replace(self, transposed=not self.transposed)
 
-    def pairs(self, table: Tensor, shape: Sequence[int]) -> Tensor:
-        r"""Returns the entries of all pairs of points of a grid, :obj:`[H, n, n]`."""
-        axes = [torch.arange(size, device=table.device) for size in shape]
-        offsets = [(axis.unsqueeze(1) - axis).flatten() for axis in axes]
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        table, parts = self.table.to(dtype), []
+        for nodes in self.grids:
+            shape = nodes.shape[1:]
+            rows = slots.range.clamp(max=math.prod(shape) - 1)
+            entries = self.pairs(table, shape, rows).permute(2, 0, 1)
+            parts.append(entries.expand(nodes.size(0), *entries.shape).flatten(0, 1))
+        if len(parts) == 1:
+            return parts[0]
+        return torch.cat(parts).index_select(0, self.slot) if parts else table.new_zeros(0, self.heads, slots.range.numel())
+
+    def pairs(self, table: Tensor, shape: Sequence[int], rows: Tensor | None = None) -> Tensor:
+        r"""Returns the entries of pairs of points of a grid, by default all, :obj:`[H, rows, n]`."""
+        offsets = [torch.arange(1 - size, size, device=table.device) for size in shape]
+        # The place of a pair in the kernel is a difference of numbers of its points.
+        place, stride = torch.zeros(1, dtype=torch.long, device=table.device), 1
+        for size in reversed(shape):
+            place = (torch.arange(size, device=table.device).unsqueeze(1) * stride + place).flatten()
+            stride *= 2 * size - 1
         if self.periodic:
             offsets = [(each + size // 2) % size - size // 2 for each, size in zip(offsets, shape, strict=True)]
-        entries = self._kernel(table, offsets).view(-1, *(size for size in shape for _ in range(2)))
-        rows = list(range(1, entries.dim(), 2))
-        return entries.permute(0, *rows, *(axis + 1 for axis in rows)).flatten(1).view(-1, *[math.prod(shape)] * 2)
+        some = place if rows is None else place[rows]
+        difference = some.unsqueeze(1) - place
+        entry = place[-1] + (-difference if self.transposed else difference)
+        return self._kernel(table, offsets).flatten(1).index_select(1, entry.flatten()).view(-1, *entry.shape)
 
     def transform_sizes(self, table: Tensor, shape: Sequence[int]) -> list[int]:
         r"""Returns the size of the Fourier transform along each dimension of a grid: the size of a periodic grid, and otherwise
@@ -75,10 +94,15 @@ class Toeplitz(MaskOperator):
 
     def _reach(self, table: Tensor, shape: Sequence[int]) -> list[int]:
         r"""Returns the largest nonzero offset along each dimension of a grid."""
-        windows = [size // 2 for size in table.shape[1:]] if self.kind == 'offset' else [table.size(1) - 1] * len(shape)
-        return [
-            size - 1 if self.beyond == 'clip' else min(size - 1, radius) for size, radius in zip(shape, windows, strict=True)
-        ]
+        if self.beyond == 'clip':
+            return [size - 1 for size in shape]
+        return [min(size - 1, self._window(table, axis)) for axis, size in enumerate(shape)]
+
+    def _window(self, table: Tensor, axis: int) -> int:
+        r"""Returns the largest offset of a table along a dimension."""
+        if self.kind == 'distance':
+            return table.size(1) - 1
+        return table.size(axis + 1) - 1 if axis == self.causal else table.size(axis + 1) // 2
 
     def _direct(self, table: Tensor, shape: Sequence[int]) -> list[int] | None:
         r"""Returns :meth:`_reach` if a sum over all offsets is faster than transforms."""
@@ -119,11 +143,17 @@ class Toeplitz(MaskOperator):
                 distance = distance + offset.abs().view(-1, *[1] * (len(offsets) - 1 - axis))
             table = self._padded(table, (0, 1))
             entry = distance.clamp(max=table.size(1) - 1)
-            return table.index_select(1, entry.flatten()).view(-1, *entry.shape)
-        table = self._padded(table, (1, 1) * len(offsets))
-        for axis, offset in enumerate(offsets, start=1):
-            window = table.size(axis) // 2
-            table = table.index_select(axis, offset.clamp(-window, window) + window)
+            table = table.index_select(1, entry.flatten()).view(-1, *entry.shape)
+        else:
+            ends = ((0, 1) if axis == self.causal else (1, 1) for axis in reversed(range(len(offsets))))
+            table = self._padded(table, [each for pair in ends for each in pair])
+            for axis, offset in enumerate(offsets):
+                window = self._window(table, axis)
+                least = 0 if axis == self.causal else -window
+                table = table.index_select(axis + 1, offset.clamp(least, window) - least)
+        if self.causal is not None:
+            later = offsets[self.causal] < 0
+            table = table.masked_fill(later.view(-1, *[1] * (len(offsets) - 1 - self.causal)), 0)
         return table
 
     def _padded(self, table: Tensor, ends: Sequence[int]) -> Tensor:

@@ -16,6 +16,7 @@ from pyg_topomask.graphs.histograms import Histograms
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.slots import Slots
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import LoopedFunction
 
@@ -47,6 +48,14 @@ class TreeDistance(MaskOperator):
         dtype = torch.promote_types(x.dtype, torch.float32)
         product: Tensor = _TreeDistance.apply(x.to(dtype), self.f.to(dtype).expand(x.size(1), -1), self.method, *self.plan)
         return product.to(x.dtype)
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        rows = super().rows(slots, dtype)
+        if self.method == 'rings':
+            return rows
+        # Fourier transforms have errors where there is nothing.
+        error = 64 * torch.finfo(torch.float64).eps * self.f.detach().abs().amax()
+        return rows.masked_fill(rows.abs() < error, 0.0)
 
     def magnitude(self, x: Tensor) -> Tensor:
         tree, *plan = self.plan

@@ -19,7 +19,8 @@ from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
 @dataclass(eq=False, repr=False)
 class TreeExp(MaskOperator):
     r""":math:`M_{ij} = \exp(a \, \mathrm{dist}(i, j) + b)` within each tree, for :math:`a` and :math:`b` of shape :obj:`[H]`,
-    with the length of the edge from each node to its parent, and the two results of :func:`plan_exp`.
+    with the length of the edge from each node to its parent, and the two results of :func:`plan_exp`. If entries :obj:`grow`,
+    products subtract, and are in float64, as machine code always is.
     """
 
     a: Tensor
@@ -27,9 +28,10 @@ class TreeExp(MaskOperator):
     length: Tensor
     contraction: tuple[Tensor, ...]
     walk: tuple[Tensor, ...]
+    grow: bool = False
 
     def apply(self, x: Tensor) -> Tensor:
-        dtype = torch.promote_types(x.dtype, torch.float32)
+        dtype = torch.float64 if self.grow else torch.promote_types(x.dtype, torch.float32)
         a, length = self.a.to(dtype).expand(x.size(1)), self.length.to(dtype)
         product: Tensor = _TreeExp.apply(x.to(dtype), a, length, *self.contraction)
         return (product * self.b.to(dtype).exp().unsqueeze(-1)).to(x.dtype)

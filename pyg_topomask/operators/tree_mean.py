@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.slots import Slots
 
 
 @dataclass(eq=False, repr=False)
@@ -27,6 +28,9 @@ class TreeMean(MaskOperator):
     def _mean(self, multiply: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
         repeated = x.to(torch.promote_types(x.dtype, torch.float32)).repeat(self.num_trees, 1, 1)
         return multiply(repeated).reshape(self.num_trees, *x.shape).mean(0).to(x.dtype)
+
+    def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
+        return self.inner.rows(slots.repeated(self.num_trees), dtype).unflatten(0, (self.num_trees, -1)).mean(0)
 
     @property
     def T(self) -> MaskOperator:

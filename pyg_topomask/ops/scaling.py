@@ -76,9 +76,14 @@ def capped_queries(q: Tensor, k: Tensor, pattern: SparsePattern) -> Tensor:
     """
     if in_range(q, k):
         return q
-    of_q, of_k = row_size(q), row_size(k)
+    of_k = row_size(k)
     row = pattern.row.long().unsqueeze(1).expand(-1, q.size(1))
-    of_keys = torch.zeros_like(of_q).scatter_reduce(0, row, of_k.index_select(0, pattern.col), 'amax')
+    of_keys = torch.zeros_like(of_k[: q.size(0)]).scatter_reduce(0, row, of_k.index_select(0, pattern.col), 'amax')
+    return capped(q, of_keys)
+
+
+def capped(q: Tensor, of_keys: Tensor) -> Tensor:
+    r"""Likewise, given the largest :func:`row_size` of the keys of each query, :obj:`[N, H]`."""
     # One factor after the other: their product may overflow.
-    excess = of_q / torch.finfo(q.dtype).max ** 0.75 * of_keys
+    excess = row_size(q) / torch.finfo(q.dtype).max ** 0.75 * of_keys
     return q / power_of_two(excess.clamp(min=1.0)).unsqueeze(-1)

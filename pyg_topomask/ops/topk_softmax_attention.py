@@ -8,7 +8,7 @@ from torch import Tensor
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.entries import Entries
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
+from pyg_topomask.ops.softmax_entries import attend_softmax
 from pyg_topomask.utils.functorch import transformable, unwrapped
 
 

@@ -129,15 +129,18 @@ CASES = {
     'StochasticRPEMask': case(st.builds(masks.StochasticRPEMask, heads=HEADS)),
     'SumMask': case(st.builds(masks.SumMask, st.builds(masks.PackingMask), ANY)),
     'ToeplitzMask': case(
-        st.builds(
-            masks.ToeplitzMask,
-            heads=HEADS,
-            shape_dims=st.just(1),
-            kind=st.sampled_from(['offset', 'distance']),
-            window=st.sampled_from([0, 3, 500]),
-            beyond=st.sampled_from(['clip', 'zero']),
-            periodic=st.booleans(),
-            positive=st.booleans(),
+        st.one_of(
+            st.builds(
+                masks.ToeplitzMask,
+                heads=HEADS,
+                shape_dims=st.just(1),
+                kind=st.sampled_from(['offset', 'distance']),
+                window=st.sampled_from([0, 3, 500]),
+                beyond=st.sampled_from(['clip', 'zero']),
+                positive=st.booleans(),
+                **{name: st.just(value)},
+            )
+            for name, value in (('periodic', False), ('periodic', True), ('causal', 0))
         )
     ),
     'TransposedMask': case(st.builds(masks.TransposedMask, ANY)),

@@ -28,9 +28,9 @@ from pyg_topomask.masks.base.kernels import KERNELS
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import knn_graph, topk_inner_product
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
 from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.ops.similarity import inner_product_features
+from pyg_topomask.ops.softmax_entries import attend_softmax
 from pyg_topomask.ops.topk.topk_inner_product import choose_topk_backend
 
 # Public functions and those that they are made of, by the test that draws each.

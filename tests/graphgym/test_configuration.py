@@ -102,6 +102,7 @@ OPTIONS = {
     'topomask.RWGNK.num_walks': (None, None),
     'topomask.RWGNK.lam': ([0.5, 1.0], [0.5, 1.0]),
     'topomask.Toeplitz.window': ([3, 4], [3, 4]),
+    'topomask.Toeplitz.causal': (1, 1),
     'topomask.Tree.a': (-2, -2.0),
     'topomask.Adjacency.self_loop': (2, 2.0),
     'gt.dropout': (0, 0.0),

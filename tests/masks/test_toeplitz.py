@@ -12,6 +12,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.toeplitz import ToeplitzMask
+from pyg_topomask.nn import ToeplitzAttention
 from pyg_topomask.operators.low_rank import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
@@ -24,6 +25,7 @@ SHAPES = {
     4: [(2, 1, 2, 2)],
 }
 OPTIONS = covering(('offset', 'distance'), ('clip', 'zero'), (False, True), strength=2)
+CAUSAL = covering(('offset', 'distance'), ('clip', 'zero'))
 
 
 def grids(*shapes: tuple[int, ...]) -> Data:
@@ -38,8 +40,10 @@ def both_ways(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr('pyg_topomask.operators.toeplitz._DIRECT_TYPES', (torch.float32, torch.float64))
 
 
-def random_mask(dims: int, kind: str, beyond: str, periodic: bool, window: int = 2) -> ToeplitzMask:
-    mask = ToeplitzMask(2, dims, kind, window, beyond, periodic).double()
+def random_mask(
+    dims: int, kind: str, beyond: str, periodic: bool = False, window: int = 2, causal: int | None = None
+) -> ToeplitzMask:
+    mask = ToeplitzMask(2, dims, kind, window, beyond, periodic, causal=causal).double()
     with torch.no_grad():
         mask.table.copy_(torch.randn(mask.table.shape, generator=torch.Generator().manual_seed(dims)))
     return mask
@@ -58,9 +62,11 @@ def matrix(mask: ToeplitzMask, shape: tuple[int, ...]) -> Tensor:
             outside, entry = distance > window, (min(distance, window),)
         else:
             outside = any(abs(o) > w for o, w in zip(offset, mask.window, strict=True))
-            entry = tuple(min(max(o, -w), w) + w for o, w in zip(offset, mask.window, strict=True))
+            starts = [0 if axis == mask.causal else -w for axis, w in enumerate(mask.window)]
+            entry = tuple(min(max(o, s), w) - s for o, s, w in zip(offset, starts, mask.window, strict=True))
+        later = mask.causal is not None and offset[mask.causal] < 0
         value = mask.table[(slice(None), *entry)]
-        rows.append(torch.zeros_like(value) if outside and mask.beyond == 'zero' else value)
+        rows.append(torch.zeros_like(value) if later or (outside and mask.beyond == 'zero') else value)
     size = len(points)
     return torch.stack(rows, dim=1).view(-1, size, size) if rows else torch.zeros(mask.heads, 0, 0)
 
@@ -88,6 +94,45 @@ def test_matrix_of_one_grid_and_of_many(dims: int, kind: str, beyond: str, perio
 def test_operator_behaves_as_its_matrix(kind: str, beyond: str, periodic: bool) -> None:
     assert_mask_operator(random_mask(2, kind, beyond, periodic), grids((2, 3), (0, 3), (1, 1), (2, 3)))
     assert_mask_operator(random_mask(1, kind, beyond, periodic).T, grids((4,)))
+
+
+@pytest.mark.usefixtures('both_ways')
+@pytest.mark.parametrize(('kind', 'beyond', 'grid'), covering(CAUSAL, [(1, 0), (2, 0), (2, 1), (3, 1)]))
+def test_matrix_without_entries_of_later_nodes(kind: str, beyond: str, grid: tuple[int, int]) -> None:
+    dims, causal = grid
+    mask = random_mask(dims, kind, beyond, causal=causal)
+    for shapes in ([SHAPES[dims][0]], SHAPES[dims]):
+        operator, expected = mask(grids(*shapes)), batch_matrix(mask, shapes)
+        torch.testing.assert_close(operator.to_dense(), expected, rtol=0, atol=1e-12)
+        torch.testing.assert_close(operator.T.to_dense(), expected.transpose(1, 2), rtol=0, atol=1e-12)
+    assert_mask_operator(mask, grids(*SHAPES[dims][:3]))
+    with torch.no_grad():
+        mask.table.abs_()
+    for route in ('features', 'blocks'):
+        assert_dense_attention(mask(grids(*SHAPES[dims])), batch_matrix(mask, SHAPES[dims]), [mask.table], route=route)
+
+
+@pytest.mark.parametrize('positive', [False, True])
+def test_training_gives_later_nodes_no_entries(positive: bool) -> None:
+    mask, nodes = ToeplitzMask(2, 1, window=3, initial='tanh', positive=positive, causal=0), Data(num_nodes=9)
+    optimizer = torch.optim.AdamW(mask.parameters(), lr=0.1)
+    before = mask(nodes).to_dense().detach()
+    torch.testing.assert_close(before[0, :4, 0], torch.tensor(np.tanh(1) ** np.arange(4)).float())
+    for _ in range(3):
+        optimizer.zero_grad()
+        mask(nodes).to_dense().sum().neg().backward()
+        optimizer.step()
+    after, later = mask(nodes).to_dense().detach(), torch.ones(9, 9).triu(1).bool()
+    assert (after - before)[:, ~later].abs().min() > 0.05
+    assert after[:, later].abs().max() < 1e-6  # the rounding of transforms
+
+
+def test_earlier_outputs_do_not_read_later_nodes() -> None:
+    layer, x = ToeplitzAttention(8, 2, window=4, beyond='zero', causal=0), torch.randn(40, 8)
+    changed = torch.cat([x[:25], torch.randn(15, 8)])
+    out, other = (layer(each, batch=torch.zeros(40, dtype=torch.long)) for each in (x, changed))
+    assert torch.equal(out[:25], other[:25])
+    assert not torch.isclose(out[25:], other[25:]).all(1).any()
 
 
 @pytest.mark.usefixtures('both_ways')
@@ -271,6 +316,19 @@ def test_the_graph_of_a_batch_that_does_not_fit_is_named() -> None:
     batch = Batch.from_data_list([grids((2, 2)), Data(num_nodes=3, grid_shape=torch.tensor([[2, 2]]))])
     with pytest.raises(ValueError, match=r'^grid_shape: got \[2, 2\] for graph 1 of 3 nodes'):
         ToeplitzMask()(batch)
+
+
+@pytest.mark.parametrize(
+    ('given', 'text'),
+    [
+        ({'causal': 2}, '2; accepted: whole numbers from 0 to 1'),
+        ({'causal': True}, 'True; accepted: whole numbers'),
+        ({'causal': 0, 'periodic': True}, '0 for periodic=True, in which no position is later; accepted: None'),
+    ],
+)
+def test_time_that_does_not_fit_is_named(given: dict[str, object], text: str) -> None:
+    with pytest.raises(ValueError, match=f'^causal: got {text}'):
+        ToeplitzMask(1, 2, **given)
 
 
 def test_batch_without_graphs() -> None:

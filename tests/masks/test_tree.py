@@ -276,7 +276,6 @@ def test_fft_on_many_nodes() -> None:
     [
         ({'kind': 'gauss'}, r"^kind: got 'gauss'; accepted: exp, distance"),
         ({'method': 'dense'}, r"^method: got 'dense'"),
-        ({'a': 0.0}, r'^a: got \[0\.0\]; accepted: numbers below 0, or any with learnable=False'),
         ({'a': torch.tensor([-1.0, -2.0])}, r'^a: got shape \(2,\); accepted: a number and \[1\], one for each head'),
         ({'b': float('nan')}, r'^b: got nan'),
         ({'b': 100.0}, r'^b: got \[100\.0\]; accepted: numbers from -40\.0 to 40\.0'),
@@ -357,7 +356,7 @@ def test_steep_functions_begin_where_they_are_given() -> None:
 def test_growth_is_refused_at_the_limit() -> None:
     size = 12
     path = Data(edge_index=torch.stack([torch.arange(size - 1), torch.arange(1, size)]), num_nodes=size)
-    limit = math.log(1e-3 / torch.finfo(torch.float32).eps) / 2 / (size - 1)
+    limit = math.log(1e-3 / torch.finfo(torch.float64).eps) / 2 / (size - 1)
     expected = torch.exp(0.99 * limit * (torch.arange(size).view(-1, 1) - torch.arange(size)).abs())
     torch.testing.assert_close(TreeMask(a=0.99 * limit, learnable=False)(path).to_dense()[0], expected, rtol=1e-3, atol=0)
     with pytest.raises(ValueError, match=r'^a: got '):
@@ -373,6 +372,42 @@ def test_growth_is_refused_where_rounding_would_show() -> None:
     mask = TreeMask(2, a=torch.tensor([0.4, 0.0]), learnable=False).double()
     expected = np.exp(np.array([0.4, 0.0])[:, None, None] * distances(short, True))
     np.testing.assert_allclose(mask(short).to_dense().numpy(), expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize(('tree', 'a'), [('path', 0.048), ('random', 0.5)])
+def test_growth_on_trees_of_hundreds_of_nodes(tree: str, a: float) -> None:
+    """In float32, with entries up to a million."""
+    size, generator = 300, torch.Generator().manual_seed(0)
+    edges = path(size) if tree == 'path' else random_tree(size, seed=0)
+    data = Data(edge_index=edges, num_nodes=size)
+    matrix, mask = torch.from_numpy(np.exp(a * distances(data, False))), TreeMask(a=a)(data)
+    assert matrix.max() > 100
+    torch.testing.assert_close(mask.to_dense()[0], matrix.float(), rtol=1e-3, atol=0)
+    q, k, v = (torch.rand(size, 1, 3, generator=generator) for _ in range(3))
+    expected = masked_attention(q.numpy(), k.numpy(), v.numpy(), matrix.unsqueeze(0).numpy())
+    np.testing.assert_allclose(masked_linear_attention(q, k, v, mask).detach(), expected, rtol=1e-3)
+
+
+def test_a_of_either_sign_is_learned() -> None:
+    data = Data(edge_index=path(8), num_nodes=8)
+    mask, wanted = TreeMask(2, a=torch.tensor([0.2, -0.1])), torch.tensor([-0.1, 0.2])
+    torch.testing.assert_close(mask.a.detach(), torch.tensor([0.2, -0.1]))
+    matrix = torch.exp(wanted.view(2, 1, 1) * torch.from_numpy(distances(data, False)))
+    optimizer = torch.optim.Adam(mask.parameters(), lr=0.02)
+    for _ in range(200):
+        optimizer.zero_grad()
+        (mask(data).to_dense() - matrix).square().sum().backward()
+        optimizer.step()
+    torch.testing.assert_close(mask.a.detach(), wanted, rtol=0, atol=0.02)
+    other = TreeMask(2)
+    other.load_state_dict(mask.state_dict())
+    assert torch.equal(other(data).to_dense(), mask(data).to_dense())
+    other.reset_parameters()
+    torch.testing.assert_close(other.a.detach(), torch.tensor([-1.0, -1.0]))
+    with torch.no_grad():
+        mask.raw_a.fill_(3.0)
+    with pytest.raises(ValueError, match=r'^a: got 3 for trees with paths of length 7; accepted: numbers up to 2\.0'):
+        mask(data)
 
 
 def test_growth_in_half_precision_has_the_limit_of_single_precision() -> None:

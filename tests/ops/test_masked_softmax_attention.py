@@ -21,7 +21,7 @@ from pyg_topomask.masks import AdjacencyMask, GRFMask, sparse_operator
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
-from pyg_topomask.ops.masked_softmax_attention import attend_softmax
+from pyg_topomask.ops.softmax_entries import attend_softmax
 
 
 @pytest.mark.parametrize('graph', GRAPH_NAMES)

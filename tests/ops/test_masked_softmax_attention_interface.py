@@ -9,19 +9,12 @@ from softmax_masks import bound, inputs
 from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, GRFMask
 from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.entries import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
 
 # Errors ---------------------------------------------------------------------------------------------------------------
-
-
-def test_masks_without_entries_are_refused() -> None:
-    q, k, v = inputs(6)
-    for mask in (PackingMask(), HeatKernelMask(), AdjacencyMask() + HeatKernelMask()):
-        with pytest.raises(ValueError, match=r'^mask: got .*no sparse entries.*route'):
-            masked_softmax_attention(q, k, v, mask(small_graph()))
 
 
 def test_too_many_entries_are_refused_before_they_are_formed() -> None:

@@ -176,7 +176,7 @@ def _check_explicit(model: Module) -> dict[str, ExplicitAttention]:
         kinds = {name: kind if isinstance(kind, type) else get_type_hints(kind)['return'] for name, kind in ATTENTIONS.items()}
         explicit = [name for name, kind in kinds.items() if issubclass(kind, ExplicitAttention)]
         option, value = layer_option()
-        accepted = f"{', '.join(explicit)}, after '+' in gt.layer_type"
+        accepted = f"{', '.join(explicit)}, after '+' in gt.layer_type, and feature_map: softmax for words of masks"
         raise ArgumentError(option, f'{value!r}, whose attention returns no coefficients', accepted)
     return attentions
 

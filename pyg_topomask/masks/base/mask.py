@@ -308,8 +308,9 @@ class HadamardMask(ComposedMask):
                 form = mask.form if form == 'low_rank' else form
             elif form != mask.form or form != 'sparse':
                 if None not in (form, mask.form):
-                    names = ' and '.join(type(factor).__name__ for factor in masks)
-                    raise ArgumentError('masks', f'the entrywise product of {names}', ENTRYWISE_PRODUCTS)
+                    names = [type(factor).__name__ for factor in masks]
+                    remedy = 'use ToeplitzMask(causal=0)' if {'CausalMask', 'ToeplitzMask'} == set(names) else ''
+                    raise ArgumentError('masks', f'the entrywise product of {" and ".join(names)}', ENTRYWISE_PRODUCTS, remedy)
                 form = None
         return form
 

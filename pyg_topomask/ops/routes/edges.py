@@ -9,9 +9,10 @@ from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
+from pyg_topomask.operators.entries import Entries
 from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
-from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive
+from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, quotient
 from pyg_topomask.ops.routes.plain import attend_at
 
 # Rows that are computed at a time.
@@ -92,3 +93,15 @@ def _entries(values: Tensor, label: Tensor | None) -> Tensor:
 
 
 attend_entries = attention_op('attend_entries', _forward, _backward, _plain)
+
+
+def linear_coefficients(q: Tensor, k: Tensor, entries: Entries) -> Tensor:
+    r"""Returns the coefficients of linear attention at the entries of a mask, :obj:`[H, nnz]`."""
+    dtype = torch.promote_types(torch.promote_types(q.dtype, entries.value.dtype), torch.float32)
+    weight = sddmm(entries.pattern, q.to(dtype), k.to(dtype)) * entries.value.to(dtype)
+    row = entries.pattern.row.long()
+
+    def total(x: Tensor) -> Tensor:
+        return x.new_zeros(q.size(1), q.size(0)).index_add(1, row, x)[:, row]
+
+    return quotient(weight, total(weight), total(weight.detach().abs()))

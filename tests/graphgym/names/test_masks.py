@@ -16,7 +16,16 @@ from pyg_topomask.graphgym.names.attentions import ATTENTIONS, GROUPS, register_
 from pyg_topomask.graphgym.names.configured_attention import build_attention
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, GRFMask, LearnedFeaturesMask, PackingMask, PowerSeriesMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    GRFMask,
+    HeatKernelMask,
+    HopMask,
+    LearnedFeaturesMask,
+    PackingMask,
+    PowerSeriesMask,
+)
+from pyg_topomask.nn import MaskedSoftmaxAttention
 
 CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
 GRAPH = Graph.from_data(small_graph())
@@ -179,6 +188,15 @@ def test_a_mask_by_its_name_alone_in_a_file(tmp_path: Path, text: str) -> None:
     path.write_text(f'topomask: {{mask: {text}}}')
     load_config(path)
     assert repr(build_attention('Masked', 8, 2).mask) == repr(GRFMask(2))
+
+
+@pytest.mark.parametrize('word', ['Masked', 'Hop'])
+def test_softmax_attention_under_the_mask_of_a_word(digits: Path, word: str) -> None:
+    load_config(digits, ['topomask.mask', '{sum: [HeatKernel, Hop]}', f'topomask.{word}.feature_map', 'softmax'])
+    layer = build_attention(word, 8, 2, dropout=0.5)
+    assert isinstance(layer, MaskedSoftmaxAttention)
+    assert repr(layer.mask) == repr(HopMask(2) if word == 'Hop' else HeatKernelMask(2) + HopMask(2))
+    assert (layer.attention_dropout, layer.dropout) == (0.5, 0.0)
 
 
 @pytest.mark.parametrize('text', ['{sum: [GRF', 'sum: [GRF]: 3'])

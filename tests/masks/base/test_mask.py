@@ -14,6 +14,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import (
     AdjacencyMask,
+    CausalMask,
     DenseMask,
     ExpanderMask,
     GRFMask,
@@ -143,6 +144,11 @@ def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product
     for left, right in (factors, factors[::-1]):
         with pytest.raises(ValueError, match=r'^masks: got the entrywise product of \w+ and \w+; .*two sparse masks'):
             _ = left * right
+
+
+def test_the_product_of_causal_and_toeplitz_masks_names_what_does_the_same() -> None:
+    with pytest.raises(ValueError, match=r'^masks: got .*use ToeplitzMask\(causal=0\)'):
+        _ = CausalMask() * ToeplitzMask(1, 1)
 
 
 def test_what_is_not_known_before_the_masks_are_bound_is_told_then() -> None:

@@ -1,0 +1,124 @@
+r"""Softmax attention over the entries of a sparse mask."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import kernel
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.sparse_matmul import sddmm, spmm
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.scaling import capped_queries
+from pyg_topomask.utils.checks import assert_on_device
+from pyg_topomask.utils.functorch import unwrapped
+
+
+def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    r"""Computes :func:`~pyg_topomask.ops.masked_softmax_attention` over given entries, and also returns the coefficients
+    :math:`\alpha` before dropout, :obj:`[H, nnz]`.
+    """
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(device_type=q.device.type, enabled=False):
+        value = entries.value.to(dtype)
+        check_entries(value)
+        constants = list(entries.pattern.tensors)
+        if dropout > 0:
+            constants.append(torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout))
+        out, alpha = _attend(scaled_queries(q.to(dtype)), k.to(dtype), v.to(dtype), [value], constants)
+        return out.to(v.dtype), alpha
+
+
+def scaled_queries(q: Tensor) -> Tensor:
+    r"""Returns :math:`\mathbf{q} / \sqrt{d}`."""
+    return q / math.sqrt(max(q.size(-1), 1))
+
+
+def check_entries(mask: Tensor) -> None:
+    r"""Raises an error unless all entries of a mask have a logarithm, or are 0."""
+    if torch.compiler.is_compiling():
+        return
+    entries = unwrapped(mask)
+    least, most = torch.aminmax(entries) if entries.numel() > 0 else entries.new_zeros(2)
+    if not assert_on_device(
+        (least >= 0) & (most < math.inf), 'mask: got negative or infinite entries; accepted: finite ones from 0'
+    ):
+        given = f'the entry {float(most if least >= 0 else least)}, which has no finite logarithm'
+        needed = 'masks without negative entries, such as GRFMask(positive=True) on a graph with positive weights'
+        raise ArgumentError('mask', given, needed)
+
+
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, (mask,), constants, *_ = inputs
+    pattern, keep = _pattern_and_keep(constants)
+    q = capped_queries(q, k, pattern)
+    if compiled := kernel('attend_softmax', q.device):
+        return compiled(pattern, q, k, v, mask, keep)
+    row = pattern.row.long().expand(q.size(1), -1)
+    score = sddmm(pattern, q, k).add_(mask.log())
+    highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce_(1, row, score, 'amax')
+    highest.masked_fill_(highest == -math.inf, 0.0)
+    weight = score.sub_(highest.gather(1, row)).exp_()
+    total = score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, weight)
+    alpha = weight.div_(total.masked_fill_(total == 0, 1.0).gather(1, row))
+    return spmm(pattern, alpha if keep is None else alpha * keep, v), alpha
+
+
+def _pattern_and_keep(constants: Sequence[Tensor]) -> tuple[SparsePattern, Tensor | None]:
+    r"""Splits the constants into the pattern and, with dropout, the factors of the coefficients."""
+    *pattern, keep = constants if len(constants) == 6 else (*constants, None)
+    return SparsePattern(*pattern), keep
+
+
+def _backward(
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
+) -> list[Tensor]:
+    q, k, v, (mask,), constants, *_ = inputs
+    (grad, grad_alpha), (_, alpha) = grads, outputs
+    pattern, keep = _pattern_and_keep(constants)
+    if compiled := kernel('attend_softmax_backward', q.device):
+        grads_of_inputs, grad_entries = compiled(pattern, q, k, v, grad, alpha, grad_alpha, keep)
+        return [*grads_of_inputs, *(_grad_of_mask(grad_entries.t(), mask) for _ in learnable)]
+    row = pattern.row.long().expand(q.size(1), -1)
+    grad_score = sddmm(pattern, grad, v)
+    if keep is not None:
+        grad_score.mul_(keep)
+    if grad_alpha is not None:
+        grad_score.add_(grad_alpha)
+    grad_score.mul_(alpha)
+    per_row = grad_score.new_zeros(q.size(1), q.size(0)).scatter_add_(1, row, grad_score)
+    grad_score.addcmul_(alpha, per_row.gather(1, row), value=-1)
+    del row
+    grad_mask = [_grad_of_mask(grad_score, mask) for _ in learnable]
+    grad_v = spmm(pattern, alpha if keep is None else alpha * keep, grad, transpose=True)
+    return [spmm(pattern, grad_score, k), spmm(pattern, grad_score, q, transpose=True), grad_v, *grad_mask]
+
+
+def _grad_of_mask(grad_score: Tensor, mask: Tensor) -> Tensor:
+    # alpha = M exp(score) / ..., so that the gradient of log M is that of the score.
+    per_head = grad_score / mask.masked_fill(mask == 0, 1.0)
+    return per_head.sum(0, keepdim=True) if mask.size(0) == 1 else per_head
+
+
+def plain_softmax(inputs: AttentionInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Computes softmax attention by operations that autograd differentiates, for second and higher derivatives."""
+    q, k, v, (mask,), constants, *_ = inputs
+    pattern, keep = _pattern_and_keep(constants)
+    row, absent = pattern.row.long().expand(q.size(1), -1), mask == 0
+    score = (sddmm(pattern, q, k) + mask.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
+    # A number that cancels: the largest score of each row.
+    highest = score.new_full((q.size(1), q.size(0)), -math.inf).scatter_reduce(1, row, score.detach(), 'amax')
+    weight = (score - highest.masked_fill(highest == -math.inf, 0.0).gather(1, row)).exp()
+    total = score.new_zeros(q.size(1), q.size(0)).scatter_add(1, row, weight)
+    alpha = weight / total.masked_fill(total == 0, 1.0).gather(1, row)
+    return spmm(pattern, alpha if keep is None else alpha * keep, v), alpha
+
+
+_attend = attention_op(
+    'attend_softmax', _forward, _backward, plain_softmax, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1])
+)

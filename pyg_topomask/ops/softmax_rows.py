@@ -1,0 +1,244 @@
+r"""Softmax attention under masks of any kind. Rows of the mask are formed some at a time, and again in the backward pass."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.segments import SegmentGroup, Segments, groups_of_constants
+from pyg_topomask.operators.base import LowRank, MaskOperator
+from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.slots import Slots
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.routes.plain import all_pairs
+from pyg_topomask.ops.softmax_entries import check_entries, plain_softmax
+from pyg_topomask.utils.functorch import readable
+from pyg_topomask.utils.splitmix import splitmix
+
+# Numbers in the rows of all heads that are formed at a time, and scores of all heads that stay in cache.
+_FORMED, _TILE = 2**21, 2**17
+# The largest number of nodes of a graph, all pairs of which are compared.
+_LARGEST = 2**15
+# The largest number of pairs whose coefficients are returned.
+_MOST_PAIRS = 2**26
+# Entries within this factor of 1 multiply exponentials, which then neither overflow nor vanish where others do not.
+_MODERATE = 2.0**24
+# Chances are whole numbers of 2^-63.
+_CERTAIN = 2**63 - 1
+
+
+def attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+    r"""Computes :func:`~pyg_topomask.ops.masked_softmax_attention` for scaled queries in one data type. Time is quadratic in
+    the size of a graph, and memory is linear.
+    """
+    tensors, text = describe(mask)
+    chance = min(round(dropout * 2**63), _CERTAIN)
+    seed = torch.randint(_CERTAIN, (1,)) if chance > 0 else torch.zeros(1, dtype=torch.long)
+    constants = [torch.cat([seed, torch.tensor([chance])]), mask.segments.position, *mask.segments.constants()]
+    return _attend(q, k, v, tensors, constants, text, mask.heads)[0]
+
+
+def entries_of_pairs(mask: MaskOperator) -> Entries:
+    r"""Returns the entries of a sparse mask, or those of any other mask at all pairs of nodes of the same graph."""
+    if mask.entries is not None:
+        return mask.entries()
+    segments = mask.segments
+    if segments.num_pairs > _MOST_PAIRS:
+        given = f'True for {segments.num_pairs:,} pairs of nodes, which all attend to each other'
+        raise ArgumentError('return_attention_weights', given, f'up to {_MOST_PAIRS:,} pairs, and False')
+    return _all_entries(mask, segments, segments.position, torch.promote_types(mask.dtype, torch.float32))
+
+
+def _all_entries(mask: MaskOperator, segments: Segments, position: Tensor, dtype: torch.dtype) -> Entries:
+    pattern, _ = all_pairs(segments)
+    groups = groups_of_constants(segments.constants(), segments.num_nodes)
+    rows = mask.rows(Slots(position, groups, 0, segments.largest), dtype)
+    return Entries(pattern, rows[pattern.col.long(), :, position[pattern.row.long()]].t())
+
+
+def _slots(position: Tensor, groups: Sequence[SegmentGroup], heads: int) -> Iterator[Slots]:
+    r"""Yields all positions in the largest graph, as many at a time as rows may be formed."""
+    largest = max((group.width for group in groups), default=0)
+    if largest > _LARGEST:
+        given = f'a mask without sparse entries on a graph of {largest:,} nodes for softmax attention'
+        accepted = f'graphs of up to {_LARGEST:,} nodes, and sparse masks, such as HopMask'
+        raise ArgumentError('mask', given, accepted, 'linear attention, such as feature_map="favor", takes larger graphs')
+    count = max(1, _FORMED // max(1, position.numel() * heads))
+    for start in range(0, largest, count):
+        yield Slots(position, groups, start, min(start + count, largest))
+
+
+def _formed(mask: MaskOperator, slots: Slots, dtype: torch.dtype) -> tuple[Tensor, ...]:
+    r"""Returns the entries of a mask for the keys and some queries of each group, :obj:`[H or 1, G, n, S]`."""
+    queries = [group[:, slots.start : slots.stop] for group in slots.groups]
+    if isinstance(mask, LowRank):
+        left, right = mask.left.to(dtype), mask.right.to(dtype)
+        pairs = zip(slots.groups, queries, strict=True)
+        return tuple(
+            keys.take(right) @ some.take(left).transpose(-1, -2) if some.width > 0 else left[:0] for keys, some in pairs
+        )
+    rows = mask.rows(slots, dtype)
+    return tuple(keys.take(rows)[..., : some.width] for keys, some in zip(slots.groups, queries, strict=True))
+
+
+class _Block(NamedTuple):
+    r"""A mask for keys and queries, 1 at padding.
+
+    Args:
+        entries (torch.Tensor): Its entries, :obj:`[H or 1, G, n, S]`.
+        logarithm (torch.Tensor, optional): Their logarithms, if exponentials times the entries might overflow or vanish.
+        padding (torch.Tensor, optional): Which keys are padding, :obj:`[G, n, 1]`, if some are.
+    """
+
+    entries: Tensor
+    logarithm: Tensor | None
+    padding: Tensor | None
+
+    @classmethod
+    def of(cls, group: SegmentGroup, queries: SegmentGroup, entries: Tensor) -> _Block:
+        padding = group.padding.unsqueeze(-1)
+        padded = not readable(padding) or bool(padding.any())
+        if padded:
+            entries = entries.masked_fill(padding | queries.padding.unsqueeze(-2), 1.0)
+        check_entries(entries)
+        least, most = torch.aminmax(entries)
+        # Logarithms take as long as all products.
+        moderate = readable(entries) and bool((least > 1 / _MODERATE) & (most < _MODERATE))
+        return cls(entries, None if moderate else entries.log(), padding if padded else None)
+
+    def place(self, head: int) -> int:
+        r"""Returns where the entries of a head are."""
+        return 0 if self.entries.size(0) == 1 else head
+
+    def coefficients(self, head: int, graphs: slice, key: Tensor, query: Tensor) -> Tensor:
+        r"""Returns the coefficients of the queries of a head in some graphs, :obj:`[G, n, S]`."""
+        place, query = (self.place(head), graphs), query.transpose(1, 2)
+        if self.logarithm is None:
+            alpha = self._softmax(torch.bmm(key, query), graphs).mul_(self.entries[place])
+            return alpha.div_(alpha.sum(1, keepdim=True))
+        score = torch.baddbmm(self.logarithm[place], key, query)
+        alpha = self._softmax(score, graphs)
+        empty = score.amax(1, keepdim=True) == -math.inf
+        return alpha.masked_fill_(empty, 0.0) if not readable(empty) or bool(empty.any()) else alpha
+
+    def _softmax(self, score: Tensor, graphs: slice) -> Tensor:
+        return (score if self.padding is None else score.masked_fill_(self.padding[graphs], -math.inf)).softmax(1)
+
+
+def _tiles(entries: Tensor, heads: int) -> Iterator[tuple[int, slice]]:
+    r"""Yields heads and graphs."""
+    _, graphs, keys, queries = entries.shape
+    most = max(1, _TILE // (keys * queries))
+    for head in range(heads):
+        for first in range(0, graphs, most):
+            yield head, slice(first, first + most)
+
+
+def _keep(group: SegmentGroup, queries: SegmentGroup, head: int, heads: int, dropout: Tensor, like: Tensor) -> Tensor | None:
+    r"""Returns the factors of the coefficients with dropout, :obj:`[G, n, S]`."""
+    seed, chance = dropout.tolist()
+    if chance == 0:
+        return None
+    pair = queries.source.unsqueeze(-2) * group.num_nodes + group.source.unsqueeze(-1)
+    return _kept(pair * heads + head, seed, chance, like)
+
+
+def _kept(pair: Tensor, seed: int, chance: int, like: Tensor) -> Tensor:
+    r"""Returns factors of coefficients with dropout, hashes of the numbers of pairs and heads."""
+    bits = splitmix(splitmix(pair) ^ seed).bitwise_and_(_CERTAIN)
+    return (bits >= chance).to(like.dtype).mul_(2**63 / (2**63 - chance))
+
+
+def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
+    q, k, v, _, (dropout, position, *division), _, heads = inputs
+    mask, groups = inputs.mask(), groups_of_constants(division, q.size(0))
+    out = v.new_empty(v.size(0) + 1, *v.shape[1:])
+    padded = [tuple(group.take(x) for x in (q, k, v)) for group in groups]
+    for slots in _slots(position, groups, heads):
+        formed = _formed(mask, slots, q.dtype)
+        for group, entries, (query, key, value) in zip(groups, formed, padded, strict=True):
+            queries, query = group[:, slots.start : slots.stop], query[:, :, slots.start : slots.stop]
+            if queries.width == 0:
+                continue
+            block, product = _Block.of(group, queries, entries), value.new_empty(*query.shape[:3], value.size(3))
+            for head, some in _tiles(block.entries, q.size(1)):
+                alpha = block.coefficients(head, some, key[head, some], query[head, some])
+                keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
+                shown = alpha if keep is None else alpha.mul_(keep)
+                torch.bmm(shown.transpose(1, 2), value[head, some], out=product[head, some])
+            queries.put(out, product)
+    return out[:-1], q.new_empty(0)
+
+
+def _backward(
+    grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
+) -> list[Tensor]:
+    q, k, v, tensors, (dropout, position, *division), _, heads = inputs
+    groups = groups_of_constants(division, q.size(0))
+    # What gradients of scores subtract.
+    inner = (grads[0] * outputs[0]).sum(-1, keepdim=True)
+    padded = [tuple(group.take(x) for x in (q, k, v, grads[0], inner)) for group in groups]
+    totals = [tuple(torch.zeros_like(x) for x in each[:3]) for each in padded]
+    grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
+    for slots in _slots(position, groups, heads):
+
+        def form(*learned: Tensor, slots: Slots = slots) -> tuple[Tensor, ...]:
+            return _formed(inputs.mask(learnable, learned), slots, q.dtype)
+
+        forward: Any = torch.func.vjp(form, *(tensors[index] for index in learnable)) if learnable else (form(), None)
+        formed, pull = forward
+        grad_formed = [torch.zeros_like(entries) for entries in formed] if learnable else []
+        for place, (group, of_inputs, (grad_query, grad_key, grad_value)) in enumerate(
+            zip(groups, padded, totals, strict=True)
+        ):
+            queries = group[:, slots.start : slots.stop]
+            if queries.width == 0:
+                continue
+            query, key, value, upstream, subtracted = of_inputs
+            of_slots = (x[:, :, slots.start : slots.stop] for x in (query, upstream, subtracted, grad_query))
+            query, upstream, subtracted, grad_query = of_slots
+            block = _Block.of(group, queries, formed[place])
+            if block.padding is not None:
+                unused = queries.padding.unsqueeze(-1)
+                upstream, subtracted = (x.masked_fill(unused, 0.0) for x in (upstream, subtracted))
+            for head, some in _tiles(block.entries, q.size(1)):
+                gradient, alpha = upstream[head, some], block.coefficients(head, some, key[head, some], query[head, some])
+                keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
+                grad_value[head, some].baddbmm_(alpha if keep is None else alpha * keep, gradient)
+                grad_score = torch.bmm(value[head, some], gradient.transpose(1, 2))
+                grad_score = grad_score if keep is None else grad_score.mul_(keep)
+                grad_score.sub_(subtracted[head, some].transpose(1, 2)).mul_(alpha)
+                grad_query[head, some] = torch.bmm(grad_score.transpose(1, 2), key[head, some])
+                grad_key[head, some].baddbmm_(grad_score, query[head, some])
+                if learnable:
+                    # An entry of 0 has no coefficient, and no gradient.
+                    given = block.entries[block.place(head), some].clamp(min=torch.finfo(q.dtype).tiny)
+                    grad_formed[place][block.place(head), some] += grad_score.div_(given)
+        for total, each in zip(grad_tensors, pull(tuple(grad_formed)) if learnable else (), strict=True):
+            total += each
+    results = [x.new_empty(x.size(0) + 1, *x.shape[1:]) for x in (q, k, v)]
+    for group, of_group in zip(groups, totals, strict=True):
+        for result, total in zip(results, of_group, strict=True):
+            group.put(result, total)
+    return [*(result[:-1] for result in results), *grad_tensors]
+
+
+def _plain(inputs: AttentionInputs, kept: Tensor) -> tuple[Tensor, Tensor]:
+    q, _, _, _, (dropout, position, ptr, *_), _, _ = inputs
+    entries = _all_entries(inputs.mask(), Segments.from_ptr(ptr, q.size(0)), position, q.dtype)
+    (seed, chance), pattern = dropout.tolist(), entries.pattern
+    constants = list(pattern.tensors)
+    if chance > 0:
+        pair, head = pattern.row.long() * q.size(0) + pattern.col, torch.arange(q.size(1), device=q.device).unsqueeze(1)
+        constants.append(_kept(pair * q.size(1) + head, seed, chance, q))
+    out, _ = plain_softmax(AttentionInputs(*inputs[:3], [entries.value], constants), kept)
+    return out, kept
+
+
+_attend = attention_op('attend_rows', _forward, _backward, _plain, lambda inputs: (0,))
