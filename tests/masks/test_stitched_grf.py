@@ -17,7 +17,6 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.apps import diagnostics
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, MultiHeadMask, PackingMask
-from pyg_topomask.nn import MaskedSoftmaxAttention
 from pyg_topomask.ops.masked_linear_attention import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddGraphRandomFeatures
@@ -185,14 +184,11 @@ def test_bad_numbers_are_named(stitch: object) -> None:
 REFUSALS = {
     'stored': lambda data: make(stitch=2)(AddGraphRandomFeatures(3, 0.3, 2)(data)),
     'hadamard': lambda data: make(stitch=2) * AdjacencyMask(),
-    'softmax': lambda data: MaskedSoftmaxAttention(4, 1, make(stitch=2, modulation=None))(torch.ones(6, 4), data.edge_index),
     'bound': lambda data: diagnostics.load_constant(make(stitch=2), data),
 }
 
 
-@pytest.mark.parametrize(
-    ('case', 'argument'), [('stored', 'stitch'), ('hadamard', 'masks'), ('softmax', 'mask'), ('bound', 'mask')]
-)
+@pytest.mark.parametrize(('case', 'argument'), [('stored', 'stitch'), ('hadamard', 'masks'), ('bound', 'mask')])
 def test_what_needs_entries_or_one_walk_is_refused(case: str, argument: str) -> None:
     with pytest.raises(ValueError, match=f'^{argument}: got'):
         REFUSALS[case](small_graph())
