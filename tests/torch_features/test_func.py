@@ -35,7 +35,7 @@ def gradients(loss: Callable[..., Tensor], parameters: dict[str, Tensor], x: Ten
     return dict(zip(leaves, results, strict=True))
 
 
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize('name', by_day(LAYERS, OF_EACH_KIND))
 def test_gradients_and_ensembles(name: str) -> None:
     layer, parameters, x, graph = example(name, 3, 5)
     loss = loss_of(layer, graph)
