@@ -156,21 +156,19 @@ def test_cycles_are_refused(edges: list[list[int]]) -> None:
         Forest.from_edges(torch.tensor(edges), 8)
 
 
-@pytest.mark.parametrize(
-    ('edges', 'batch'),
-    [
+def test_wrong_edges_are_refused(subtests: pytest.Subtests) -> None:
+    for edges, batch in [
         ([[0, 1], [1, 4]], None),
         ([[0, -1], [1, 0]], None),
         ([[0, 1], [1, 2]], [0, 0, 1, 1]),
         ([[0, 1], [1, 0]], [0, 0, 1, 0]),
         ([[0, 1], [1, 0]], [-1, 0, 1, 1]),
-    ],
-)
-def test_wrong_edges_are_refused(edges: list[list[int]], batch: list[int] | None) -> None:
-    given = None if batch is None else torch.tensor(batch)
-    check_edges(torch.tensor([[0, 3], [0, 3]]), 4, None, torch.tensor([0, 0, 1, 1]))
-    with pytest.raises(ValueError, match=r'^(edge_index|batch): got'):
-        check_edges(torch.tensor(edges), 4, None, given)
+    ]:
+        with subtests.test(edges=edges, batch=batch):
+            given = None if batch is None else torch.tensor(batch)
+            check_edges(torch.tensor([[0, 3], [0, 3]]), 4, None, torch.tensor([0, 0, 1, 1]))
+            with pytest.raises(ValueError, match=r'^(edge_index|batch): got'):
+                check_edges(torch.tensor(edges), 4, None, given)
 
 
 def test_no_entry_leads_across_the_ends_of_blocks() -> None:

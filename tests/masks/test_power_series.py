@@ -94,17 +94,17 @@ KERNEL_MATRICES: dict[str, Callable[[Matrix], Matrix]] = {
 }
 
 
-@pytest.mark.parametrize(
-    ('name', 'parameterization'),
-    # The modulation of the cosine kernel falls too slowly to compare.
-    [*((name, 'alpha') for name in KERNEL_MATRICES), *((name, 'f') for name in KERNEL_MATRICES if name != 'cosine')],
-)
-def test_kernels_by_name(name: str, parameterization: str) -> None:
-    data = small_graph()
-    mask = PowerSeriesMask(2, 80, name, parameterization).double()
-    expected = KERNEL_MATRICES[name](np.eye(6) - weight_matrix(data, 'sym'))
-    np.testing.assert_allclose(dense(mask, data), np.stack([expected] * 2), atol=1e-5)
-    assert mask.coefficients.shape == (2, 81 if parameterization == 'alpha' else 41)
+def test_kernels_by_name(subtests: pytest.Subtests) -> None:
+    for name, parameterization in [
+        *((name, 'alpha') for name in KERNEL_MATRICES),
+        *((name, 'f') for name in KERNEL_MATRICES if name != 'cosine'),
+    ]:
+        with subtests.test(name=name, parameterization=parameterization):
+            data = small_graph()
+            mask = PowerSeriesMask(2, 80, name, parameterization).double()
+            expected = KERNEL_MATRICES[name](np.eye(6) - weight_matrix(data, 'sym'))
+            np.testing.assert_allclose(dense(mask, data), np.stack([expected] * 2), atol=1e-5)
+            assert mask.coefficients.shape == (2, 81 if parameterization == 'alpha' else 41)
 
 
 # Parameters -----------------------------------------------------------------------------------------------------------

@@ -89,9 +89,8 @@ def numbers(mask: Mask, make: Callable[[], Graph]) -> list[torch.Tensor]:
 
 
 @pytest.mark.filterwarnings('ignore:max_walk_length is')
-@pytest.mark.parametrize(
-    ('first', 'second', 'shared'),
-    [
+def test_masks_that_differ_in_their_parameters_share_what_they_prepare(subtests: pytest.Subtests) -> None:
+    for first, second, shared in [
         (GRFMask(2), GRFMask(4, modulation=torch.ones(5)), True),
         (HeatKernelMask(2, lam=0.1), HeatKernelMask(1, lam=2.0, tolerance=1e-3), True),
         (HeatKernelMask(), HeatKernelMask(kind='adjacency'), False),
@@ -107,8 +106,7 @@ def numbers(mask: Mask, make: Callable[[], Graph]) -> list[torch.Tensor]:
         (ToeplitzMask(2), ToeplitzMask(1, 2, 'distance', 3, 'zero', True), True),
         (TreeMask(), TreeMask(2, a=-3.0), True),
         (TreeMask(), TreeMask(kind='distance'), True),
-    ],
-)
-def test_masks_that_differ_in_their_parameters_share_what_they_prepare(first: Mask, second: Mask, shared: bool) -> None:
-    common = graph(directed=False)
-    assert (common.state(first) is common.state(second)) == shared
+    ]:
+        with subtests.test(first=first, second=second, shared=shared):
+            common = graph(directed=False)
+            assert (common.state(first) is common.state(second)) == shared
