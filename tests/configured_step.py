@@ -41,13 +41,13 @@ def layer_type(path: Path) -> list[str]:
 
 
 def cases(paths: Sequence[Path], words: Sequence[str], all_words: str, all_at_night: set[str]) -> Iterator[Any]:
-    """Files with words: all words for one file, and for the others theirs and two more, which take turns. At night all words
+    """Files with words: all words for one file, and for the others theirs and one more, which take turns. At night all words
     for some more files. A file without a local layer has no model without attention."""
     turns = itertools.cycle(words)
     for path in paths:
         local, chosen = layer_type(path)
         excluded = {chosen, local if local == 'None' else chosen}
-        more = words if path.stem == all_words else itertools.islice((word for word in turns if word not in excluded), 2)
+        more = words if path.stem == all_words else itertools.islice((word for word in turns if word not in excluded), 1)
         daily = sorted({chosen, *more})
         yield from ((path, word) for word in daily)
         if path.stem in all_at_night:

@@ -1,3 +1,4 @@
+import gc
 import sys
 from pathlib import Path
 
@@ -12,6 +13,11 @@ collect_ignore = ['pretended_device.py', 'pretended_run.py']
 
 # The tensors of the tests are tiny: threads would wait for each other more than they compute.
 torch.set_num_threads(1)
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: a collection of garbage, of which a training makes one, takes long to look through it."""
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)

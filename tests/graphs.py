@@ -61,6 +61,12 @@ def small_digraph() -> Data:
     return weighted(edge_index, 6, seed=1, negative=True)
 
 
+def mixed_graph() -> Data:
+    """Directed, with weights of both signs, parallel edges, a repeated self-loop, a dead end and a node without edges."""
+    edge_index = torch.cat([small_digraph().edge_index, torch.tensor([[0, 2, 2], [1, 2, 2]])], dim=1)
+    return weighted(edge_index, 7, seed=4, negative=True)
+
+
 def small_weighted_graph() -> Data:
     """An undirected graph whose weights are equal in both directions."""
     data = small_graph()
@@ -105,12 +111,13 @@ GRAPHS = {
     'negative_weights': small_digraph,
     'zero_weights': lambda: Data(edge_index=ring(4), edge_weight=torch.zeros(8, dtype=torch.float64), num_nodes=4),
     'parallel_edges': lambda: weighted(torch.tensor([[0, 0, 0, 1, 2, 2], [1, 1, 2, 0, 2, 2]]), 3, seed=4),
+    'mixed': mixed_graph,
     'batch': lambda: Batch.from_data_list(uneven_graphs()),
     'trailing_empty_graph': lambda: Batch.from_data_list(trailing_empty_graphs()),
 }
 
-#: Those that differ in kind run by day, and all of them at night.
-DAILY = ('empty', 'disconnected', 'negative_weights', 'parallel_edges', 'batch')
+#: By day, what differs in kind stands in one graph and in one batch. At night, each kind stands alone as well.
+DAILY = ('empty', 'mixed', 'batch')
 GRAPH_NAMES = by_day(GRAPHS, DAILY)
 NAMES_WITH_NODES = by_day([name for name in GRAPHS if name != 'empty'], DAILY)
 #: Of single graphs with edges, which a transform takes.

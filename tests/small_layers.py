@@ -62,6 +62,9 @@ LAYERS: dict[str, Callable[[], Module]] = {
     'kmip': lambda: KMIPAttention(4, 2, k=2, diversity=0.1),
 }
 
+#: One of each kind of operator. The others differ from one of these in their numbers.
+OF_EACH_KIND = ['adjacency', 'blocks', 'heat_kernel', 'toeplitz', 'tree', 'tree_fft', 'causal', 'grf', 'grf_softmax', 'kmip']
+
 
 def example(name: str, *sizes: int) -> tuple[Module, dict[str, Tensor], Tensor, Graph]:
     torch.manual_seed(0)

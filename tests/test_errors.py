@@ -46,12 +46,13 @@ def test_a_check_names_the_argument_and_not_its_message() -> None:
     assert (raised.value.argument, raised.value.given, raised.value.accepted) == ('num_walks', '0', 'whole numbers from 1')
 
 
-@pytest.mark.parametrize('given', ['c', 1, [], {}, 'a, None', torch.zeros(2)])
-def test_choices(given: object) -> None:
-    check_choice({'a': 1, 'b': 2}, first='a', second='b')
-    check_choice(('a', None), first=None)
-    with pytest.raises(ArgumentError, match=rf'^second: got {re.escape(repr(given))}; accepted: a, None$'):
-        check_choice(('a', None), first='a', second=given)
+def test_choices(subtests: pytest.Subtests) -> None:
+    for given in ['c', 1, [], {}, 'a, None', torch.zeros(2)]:
+        with subtests.test(given=given):
+            check_choice({'a': 1, 'b': 2}, first='a', second='b')
+            check_choice(('a', None), first=None)
+            with pytest.raises(ArgumentError, match=rf'^second: got {re.escape(repr(given))}; accepted: a, None$'):
+                check_choice(('a', None), first='a', second=given)
 
 
 def test_shapes() -> None:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 import pytest
 import torch
 from graphs import ring, star
-from small_layers import LAYERS, example
+from grids import by_day
+from small_layers import LAYERS, OF_EACH_KIND, example
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
@@ -152,7 +153,7 @@ def test_masks_share_nothing_unless_they_say_so() -> None:
     assert Constant(3.0)(graph).to_dense().unique().tolist() == [3.0]
 
 
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize('name', by_day(LAYERS, OF_EACH_KIND))
 def test_training_goes_on_after_inference_mode_on_the_same_graph(name: str) -> None:
     layer, _, x, graph = example(name, 5, 7)
     with torch.inference_mode():

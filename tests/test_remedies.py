@@ -72,11 +72,12 @@ CASES: list[tuple[Callable[[], object], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(('make', 'argument', 'remedy'), CASES)
-def test_the_error_says_what_to_write(make: Callable[[], object], argument: str, remedy: str) -> None:
-    with pytest.raises(ArgumentError) as raised:
-        make()
-    assert (raised.value.argument, raised.value.remedy) == (argument, remedy)
+def test_the_error_says_what_to_write(subtests: pytest.Subtests) -> None:
+    for make, argument, remedy in CASES:
+        with subtests.test(argument=argument, remedy=remedy):
+            with pytest.raises(ArgumentError) as raised:
+                make()
+            assert (raised.value.argument, raised.value.remedy) == (argument, remedy)
 
 
 def test_heads_that_do_not_divide_the_channels_are_told_the_divisors() -> None:

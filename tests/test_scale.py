@@ -69,7 +69,7 @@ def many(graphs: int = 5000) -> Data:
 
 @pytest.fixture(scope='module')
 def few_and_many() -> tuple[Data, Data]:
-    return many(20), many(1000)
+    return many(20), many(600)
 
 
 @pytest.fixture(scope='module', params=['large', 'many'])
@@ -121,7 +121,7 @@ class GraphByGraph(torch.nn.Module):
 
 def test_a_loop_over_graphs_shows() -> None:
     with pytest.raises(AssertionError, match='operations'):
-        assert_no_loop_over_graphs(GraphByGraph(), many(20), many(1000))
+        assert_no_loop_over_graphs(GraphByGraph(), many(20), many(600))
 
 
 @pytest.mark.parametrize('name', ATTENTIONS)

@@ -172,9 +172,8 @@ class OperatorMask(DenseMask):
         return self.kind(self.matrix.unsqueeze(0), segments=segments, heads=self.own_heads, cost=self.matrix.numel())
 
 
-@pytest.mark.parametrize(
-    ('mask', 'message'),
-    [
+def test_wrong_operators_are_told(subtests: pytest.Subtests) -> None:
+    for mask, message in [
         (KindMask(WrongTranspose), '^T: differs'),
         (KindMask(OneWay), r'^T\.T: differs'),
         (KindMask(HugeMagnitude), '^route auto: differs'),
@@ -188,11 +187,9 @@ class OperatorMask(DenseMask):
         (KindMask(Nonlinear), 'differs|Jacobian|gradient'),
         (WrongEntries(), '^entries: differs'),
         (WrongFactors(), '^low_rank: differs'),
-    ],
-)
-def test_wrong_operators_are_told(mask: Mask, message: str) -> None:
-    with pytest.raises(AssertionError, match=message):
-        assert_mask_operator(mask, small_graph())
+    ]:
+        with subtests.test(mask=mask, message=message), pytest.raises(AssertionError, match=message):
+            assert_mask_operator(mask, small_graph())
 
 
 def test_missing_gradient_is_told() -> None:

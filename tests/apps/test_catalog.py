@@ -23,18 +23,16 @@ def names(text: str) -> dict[str, list[str]]:
     return sections
 
 
-@pytest.mark.parametrize(
-    ('words', 'expected'),
-    [
+def test_words_choose_sections_and_names(subtests: pytest.Subtests) -> None:
+    for words, expected in [
         (['masks'], {'masks': ['Hop', 'Tree']}),
         (['Masks', 'in', 'python'], {'masks in Python': ['HopMask']}),
         (['hop'], {'masks': ['Hop'], 'masks in Python': ['HopMask']}),
         (['models', 'tree'], {'masks': ['Tree'], 'models': ['GKAT'], 'configs': ['lookup-trees', 'majority-trees']}),
         (['majority'], {'configs': ['majority-trees']}),
-    ],
-)
-def test_words_choose_sections_and_names(words: list[str], expected: dict[str, list[str]]) -> None:
-    assert names(format_catalog(SECTIONS, words)) == expected
+    ]:
+        with subtests.test(words=words, expected=expected):
+            assert names(format_catalog(SECTIONS, words)) == expected
 
 
 def test_everything_without_words() -> None:

@@ -183,9 +183,8 @@ def size(nodes: int, name: str = 'GRF', seconds: float | None = None, outcome: s
     return row | (times if outcome == 'measured' else {})
 
 
-@pytest.mark.parametrize(
-    ('rows', 'reason'),
-    [
+def test_what_would_take_too_long_is_skipped(subtests: pytest.Subtests) -> None:
+    for rows, reason in [
         ([], ''),
         ([size(1_000, seconds=0.04)], ''),
         ([size(1_000, seconds=0.06)], 'skipped after 1,000 nodes'),  # linear: 6 s
@@ -198,35 +197,32 @@ def size(nodes: int, name: str = 'GRF', seconds: float | None = None, outcome: s
         ([size(1_000_000, outcome='out of memory')], ''),  # larger
         ([size(400, outcome='out of memory', graphs=16)], ''),
         ([size(10_000, 'KMIP', outcome='out of memory')], ''),
-    ],
-)
-def test_what_would_take_too_long_is_skipped(rows: list[gpu.Row], reason: str) -> None:
-    assert gpu.why_not(('float32', 1, 100_000, 'GRF'), rows) == reason
+    ]:
+        with subtests.test(rows=rows, reason=reason):
+            assert gpu.why_not(('float32', 1, 100_000, 'GRF'), rows) == reason
 
 
-@pytest.mark.parametrize(
-    ('ours', 'first', 'largest'),
-    [
+def test_crossovers(subtests: pytest.Subtests) -> None:
+    for ours, first, largest in [
         ((2, 2, 2, 2), 3_000, 4_000),
         ((0.5, 4, 2, 2), 3_000, 4_000),  # once more slower at 2,000
         ((0.5, 1, 2, 2), 1_000, 4_000),
         ((2, 3, 4, None), 'none', 3_000),  # where both are out of memory nothing is known
         ((2, 3, 2, None), 3_000, 3_000),
-    ],
-)
-def test_crossovers(ours: tuple[float | None, ...], first: int | str, largest: int) -> None:
-    sizes = (1_000, 2_000, 3_000, 4_000)
-    full = [size(nodes, gpu.SDPA, seconds) for nodes, seconds in zip(sizes, (1, 2, 3), strict=False)]
-    full.append(size(4_000, gpu.SDPA, outcome='out of memory'))
-    rows = [
-        size(nodes, seconds=seconds) if seconds else size(nodes, outcome='skipped after 3,000 nodes')
-        for nodes, seconds in zip(sizes, ours, strict=True)
-    ]
-    unknown = [size(nodes, 'KMIP', outcome='RuntimeError: no kernel') for nodes in sizes]
-    forward, training = gpu.find_crossovers([size(23, seconds=9, graphs=128), *full, *rows, *unknown])
-    assert (forward['step'], training['step']) == ('forward', 'training')
-    for row in (forward, training):
-        assert (row['attention'], row['faster from'], row['smallest'], row['largest']) == ('GRF', first, 1_000, largest)
+    ]:
+        with subtests.test(ours=ours, first=first, largest=largest):
+            sizes = (1_000, 2_000, 3_000, 4_000)
+            full = [size(nodes, gpu.SDPA, seconds) for nodes, seconds in zip(sizes, (1, 2, 3), strict=False)]
+            full.append(size(4_000, gpu.SDPA, outcome='out of memory'))
+            rows = [
+                size(nodes, seconds=seconds) if seconds else size(nodes, outcome='skipped after 3,000 nodes')
+                for nodes, seconds in zip(sizes, ours, strict=True)
+            ]
+            unknown = [size(nodes, 'KMIP', outcome='RuntimeError: no kernel') for nodes in sizes]
+            forward, training = gpu.find_crossovers([size(23, seconds=9, graphs=128), *full, *rows, *unknown])
+            assert (forward['step'], training['step']) == ('forward', 'training')
+            for row in (forward, training):
+                assert (row['attention'], row['faster from'], row['smallest'], row['largest']) == ('GRF', first, 1_000, largest)
 
 
 @pytest.mark.parametrize(

@@ -164,9 +164,8 @@ def test_info_nce() -> None:
     assert float(info_nce(x, y, 0.3)) == pytest.approx(expected, rel=1e-12)
 
 
-@pytest.mark.parametrize(
-    ('name', 'setting', 'value'),
-    [
+def test_bad_settings(dataset: InteractionDataset, subtests: pytest.Subtests) -> None:
+    for name, setting, value in [
         ('BPRMF', 'init_std', math.nan),
         ('BPRMF', 'l2', -1.0),
         ('LightGCN', 'layers', -1),
@@ -177,8 +176,9 @@ def test_info_nce() -> None:
         ('SimGCL', 'temperature', 0.0),
         ('SGL', 'dropout', 1.0),
         ('SGL', 'temperature', math.inf),
-    ],
-)
-def test_bad_settings(dataset: InteractionDataset, name: str, setting: str, value: float) -> None:
-    with pytest.raises(ValueError, match=f'{setting}: got {value}; accepted:'):
-        build(name, dataset, **{setting: value})
+    ]:
+        with (
+            subtests.test(name=name, setting=setting, value=value),
+            pytest.raises(ValueError, match=f'{setting}: got {value}; accepted:'),
+        ):
+            build(name, dataset, **{setting: value})

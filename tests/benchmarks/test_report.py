@@ -129,9 +129,8 @@ def test_every_statement_on_accuracy_has_an_effect_and_its_source():
         assert (claim.paper == 'not printed') == (claim in without)
 
 
-@pytest.mark.parametrize(
-    ('statement', 'name', 'column', 'unit'),
-    [
+def test_effects_are_those_that_the_tables_show(subtests: pytest.Subtests) -> None:
+    for statement, name, column, unit in [
         ('GKAT Table 4', 'gkat_equal_time', 'paper', 1),
         ('GKAT Table 10', 'citation', 'paper, %', 100),
         ('GRF Table 1', 'images', 'paper', 1),
@@ -141,13 +140,12 @@ def test_every_statement_on_accuracy_has_an_effect_and_its_source():
         ('k-MIP Table 6.1', 'kmip_accuracy', 'thesis', 100),
         ('k-MIP Peptides-func', 'kmip_peptides', 'thesis', 100),
         ('k-MIP ModelNet10', 'kmip_objects', 'thesis', 100),
-    ],
-)
-def test_effects_are_those_that_the_tables_show(statement, name, column, unit):
-    printed = [getattr(cell, 'mean', cell) / unit for cell in Table(RESULTS, name).column(column)]
-    effects = [value for effect in EFFECTS if effect.statement == statement for value in (effect.higher, effect.lower)]
-    assert effects
-    assert all(any(value == pytest.approx(other) for other in printed) for value in effects)
+    ]:
+        with subtests.test(statement=statement, name=name, column=column, unit=unit):
+            printed = [getattr(cell, 'mean', cell) / unit for cell in Table(RESULTS, name).column(column)]
+            effects = [value for effect in EFFECTS if effect.statement == statement for value in (effect.higher, effect.lower)]
+            assert effects
+            assert all(any(value == pytest.approx(other) for other in printed) for value in effects)
 
 
 def test_effects_keep_their_odds_ratio_on_other_data():

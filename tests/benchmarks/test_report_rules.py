@@ -11,9 +11,8 @@ SHOWN, NONE, OPPOSITE = Estimate(0.2, 0.01), Estimate(0.01, 0.01), Estimate(-0.2
 OPEN, OPEN_OPPOSITE = Estimate(0.1, 0.1), Estimate(-0.9, 0.2)
 
 
-@pytest.mark.parametrize(
-    ('gaps', 'other_data', 'same_data'),
-    [
+def test_statements_on_accuracy(subtests: pytest.Subtests) -> None:
+    for gaps, other_data, same_data in [
         ([SHOWN, SHOWN], TREND, REPRODUCED),
         ([SHOWN, SHOWN, OPEN], TREND, TREND),
         ([SHOWN, SHOWN, NONE], TREND, TREND),
@@ -24,30 +23,27 @@ OPEN, OPEN_OPPOSITE = Estimate(0.1, 0.1), Estimate(-0.9, 0.2)
         ([SHOWN, SHOWN, OPPOSITE], NOT_REPRODUCED, NOT_REPRODUCED),
         ([SHOWN, SHOWN, OPEN_OPPOSITE], UNDECIDED, UNDECIDED),
         ([Estimate(0.0, 0.0)], NOT_REPRODUCED, NOT_REPRODUCED),
-    ],
-)
-def test_statements_on_accuracy(gaps, other_data, same_data):
-    compared = [Comparison('', gap, effect=0.3) for gap in gaps]
-    assert agree(compared) == other_data
-    assert agree(compared, same_data=True) == same_data
-    with pytest.raises(Missing):
-        agree([])
+    ]:
+        with subtests.test(gaps=gaps, other_data=other_data, same_data=same_data):
+            compared = [Comparison('', gap, effect=0.3) for gap in gaps]
+            assert agree(compared) == other_data
+            assert agree(compared, same_data=True) == same_data
+            with pytest.raises(Missing):
+                agree([])
 
 
-@pytest.mark.parametrize(
-    ('mean', 'error', 'outcome'),
-    [
+def test_an_effect_is_excluded_by_small_errors_alone(subtests: pytest.Subtests) -> None:
+    for mean, error, outcome in [
         (-0.06, 0.1, 'contradicted'),
         (-0.04, 0.1, 'open'),
         (-0.06, 0.101, 'open'),
         (-0.9, 0.101, 'open, of the other sign'),
         (0.13, 0.009, 'shown'),
-    ],
-)
-def test_an_effect_is_excluded_by_small_errors_alone(mean, error, outcome):
-    assert Comparison('', Estimate(mean, error), 0.3).outcome == outcome
-    # Nothing excludes an effect that is not printed.
-    assert Comparison('', Estimate(mean, error)).outcome != 'contradicted'
+    ]:
+        with subtests.test(mean=mean, error=error, outcome=outcome):
+            assert Comparison('', Estimate(mean, error), 0.3).outcome == outcome
+            # Nothing excludes an effect that is not printed.
+            assert Comparison('', Estimate(mean, error)).outcome != 'contradicted'
 
 
 def test_cut_setups_show_effects_but_do_not_contradict_them():
@@ -59,19 +55,17 @@ def test_cut_setups_show_effects_but_do_not_contradict_them():
     assert agree([Comparison('', NONE, 0.3), *compared]) == NOT_REPRODUCED
 
 
-@pytest.mark.parametrize(
-    ('gap', 'verdict'),
-    [
+def test_statements_that_models_are_on_a_par(subtests: pytest.Subtests) -> None:
+    for gap, verdict in [
         (Estimate(0.05, 0.04), TREND),
         (Estimate(-0.9, 0.04), TREND),
         (Estimate(0.05, 0.06), UNDECIDED),
         (Estimate(0.2, 0.04), UNDECIDED),
         (Estimate(0.9, 0.11), UNDECIDED),
         (Estimate(0.25, 0.04), NOT_REPRODUCED),
-    ],
-)
-def test_statements_that_models_are_on_a_par(gap, verdict):
-    assert agree([Comparison('', gap, 0.3, on_par=True)]) == verdict
+    ]:
+        with subtests.test(gap=gap, verdict=verdict):
+            assert agree([Comparison('', gap, 0.3, on_par=True)]) == verdict
 
 
 def test_runs_to_decide():

@@ -200,6 +200,9 @@ CASES = {
 SHORT = ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip', 'softmax', 'gps_gcn')
 #: Cases whose bytes are compared with formulas.
 WITH_BYTES = ('packing', 'adjacency', 'power_series', 'grf', 'grf_features', 'causal', 'kmip')
+#: One case of each kind of operator, which one process runs as the only shard by day.
+OF_EACH_KIND = ('no_edges', 'packing', 'adjacency', 'power_series', 'grf', 'grf_features', 'causal', 'toeplitz')
+OF_EACH_KIND += ('hadamard', 'softmax', 'kmip', 'gps_pna')
 #: Cases that four processes run too.
 OF_FOUR = ('adjacency', 'causal', 'grf_partition', 'kmip')
 

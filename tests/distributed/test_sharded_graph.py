@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 import torch
 from forked import Forked
+from grids import by_day
 from torch import Tensor
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from sharded_cases import CASES, CHANNELS, NODES, OF_FOUR, SHORT, data_of, make_layer, run_layer, weights_of_loss
+from sharded_cases import CASES, CHANNELS, NODES, OF_EACH_KIND, OF_FOUR, SHORT, data_of, make_layer, run_layer, weights_of_loss
 
 from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_nodes
 from pyg_topomask.graphs.graph import Graph
@@ -94,7 +95,7 @@ def assert_parts_equal(parts: list[dict[str, Any]], name: str, dtype: torch.dtyp
         assert_equal({**whole, **shared}, of_one_process(name, dtype), TOLERANCE[dtype])
 
 
-@pytest.mark.parametrize('name', [name for name, case in CASES.items() if case.source == 'data'])
+@pytest.mark.parametrize('name', by_day([name for name, case in CASES.items() if case.source == 'data'], OF_EACH_KIND))
 def test_one_shard(name: str) -> None:
     actual = of_one_process(name, torch.float64, sharded=True)
     expected = of_one_process(name, torch.float64)

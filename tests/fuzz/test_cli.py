@@ -174,10 +174,19 @@ def test_recommend(
 
 
 @pytest.mark.parametrize(
-    ('folders', 'code'),
-    [(['run'], 0), (['run', 'run'], 0), (['run', 'folder'], 2), (['absent'], 2), ([''], 2), (['list.yaml'], 2)],
+    ('folders', 'code', 'metric', 'known'),
+    covering(
+        [
+            pytest.param(['run'], 0),
+            pytest.param(['run', 'run'], 0),
+            pytest.param(['run', 'folder'], 2),
+            pytest.param(['absent'], 2),
+            pytest.param([''], 2),
+            pytest.param(['list.yaml'], 2),
+        ],
+        [pytest.param([], True), pytest.param(['--metric', 'test_ndcg@2'], True), pytest.param(['--metric', 'x'], False)],
+    ),
 )
-@pytest.mark.parametrize(('metric', 'known'), [([], True), (['--metric', 'test_ndcg@2'], True), (['--metric', 'x'], False)])
 def test_compare(
     capsys: pytest.CaptureFixture[str], run: Path, folders: list[str], code: int, metric: list[str], known: bool
 ) -> None:
@@ -185,12 +194,12 @@ def test_compare(
     assert status(capsys, ['compare', *words, *metric]) == (code if known else 2)
 
 
-@pytest.mark.parametrize('content', [*FILES.values(), b'{}', b'[]', b'{"metric": 3}', b'{"metric": "test_accuracy"}'])
-def test_compare_broken_results(capsys: pytest.CaptureFixture[str], content: bytes) -> None:
+def test_compare_broken_results(capsys: pytest.CaptureFixture[str]) -> None:
     path = Path('runs') / '0' / 'result.json'
     path.parent.mkdir(parents=True)
-    path.write_bytes(content)
-    assert status(capsys, ['compare', 'runs']) == 2
+    for content in (*FILES.values(), b'{}', b'[]', b'{"metric": 3}', b'{"metric": "test_accuracy"}'):
+        path.write_bytes(content)
+        assert status(capsys, ['compare', 'runs']) == 2, content
 
 
 RECOMMEND_KEYS = """

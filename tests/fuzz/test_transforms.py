@@ -238,7 +238,7 @@ def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> 
         assert all(value.isfinite().all() for value in tensors(out).values() if value.is_floating_point())
 
 
-@pytest.mark.parametrize('given_data', [torch.rand(3), None, 'image', Data(num_nodes=2), torch.rand(1, 1, 1, 1, 1)])
-def test_what_is_no_image_is_refused_by_name(given_data: object) -> None:
-    with pytest.raises(ValueError, match=r'^data: got '):
-        transforms.ToGridGraph().forward(given_data)
+def test_what_is_no_image_is_refused_by_name(subtests: pytest.Subtests) -> None:
+    for given_data in [torch.rand(3), None, 'image', Data(num_nodes=2), torch.rand(1, 1, 1, 1, 1)]:
+        with subtests.test(given_data=given_data), pytest.raises(ValueError, match=r'^data: got '):
+            transforms.ToGridGraph().forward(given_data)

@@ -82,9 +82,8 @@ def test_list_to_a_reader_that_stops() -> None:
         assert 'BrokenPipeError' not in process.stderr.read()
 
 
-@pytest.mark.parametrize(
-    ('docstring', 'sentence'),
-    [
+def test_first_sentence(subtests: pytest.Subtests) -> None:
+    for docstring, sentence in [
         ('Short. More.', 'Short.'),
         ('Uses :class:`~a.b.C`, e.g. for\n:math:`[0, 1]` (Eq. 3). More.', 'Uses C, e.g. for [0, 1] (Eq. 3).'),
         ('An operator from the `"Title. More" <https://x.y>`_ paper.\n\n.. math::\n    x', 'An operator.'),
@@ -96,11 +95,10 @@ def test_list_to_a_reader_that_stops() -> None:
         ),
         ('A model (Sec. 4.4, App. C.3), and more. More.', 'A model (Sec. 4.4, App. C.3), and more.'),
         ('', ''),
-    ],
-)
-def test_first_sentence(docstring: str, sentence: str) -> None:
-    documented = type('Documented', (), {'__doc__': docstring})
-    assert first_sentence(documented) == sentence
+    ]:
+        with subtests.test(docstring=docstring, sentence=sentence):
+            documented = type('Documented', (), {'__doc__': docstring})
+            assert first_sentence(documented) == sentence
 
 
 @pytest.mark.parametrize(

@@ -154,24 +154,22 @@ def test_nothing_on_a_command_line(key: str, word: str, digits: Path) -> None:
     assert configured(key) is None
 
 
-@pytest.mark.parametrize(
-    ('key', 'value'),
-    [
+def test_values_of_another_type_are_refused_by_name(digits: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for key, value in [
         ('topomask.GRF.asymmetric', 3),
         ('topomask.GRF.p_halt', 'half'),
         ('topomask.GRF.num_walks', 0.5),
         ('topomask.GRF.modulation', 2.0),
         ('gt.layers', 1.5),
         ('gt.dropout', False),
-    ],
-)
-def test_values_of_another_type_are_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
-    path = tmp_path / 'mine.yaml'
-    path.write_text(yaml.safe_dump(nested(key, value)))
-    with pytest.raises(ValueError, match=key):
-        load_config(path)
-    with pytest.raises(ValueError, match=key):
-        load_config(digits, [key, str(value)])
+    ]:
+        with subtests.test(key=key, value=value):
+            path = tmp_path / 'mine.yaml'
+            path.write_text(yaml.safe_dump(nested(key, value)))
+            with pytest.raises(ValueError, match=key):
+                load_config(path)
+            with pytest.raises(ValueError, match=key):
+                load_config(digits, [key, str(value)])
 
 
 def test_configurations_of_recommendation_are_refused() -> None:
@@ -211,14 +209,15 @@ def test_a_key_given_twice_is_refused(text: str, message: str, tmp_path: Path) -
         load_config('digits', ['topomask.mask', '{sum: [GRF, Hop], sum: [GRF, Tree]}'])
 
 
-@pytest.mark.parametrize(('key', 'value'), [('gt', 3), ('gt', None), ('gt.sparse', [1]), ('topomask.Hop', 'balls')])
-def test_a_value_for_a_group_of_options_is_refused_by_name(key: str, value: object, digits: Path, tmp_path: Path) -> None:
-    path, refused = tmp_path / 'mine.yaml', f'^{key}: got {re.escape(repr(value))}; accepted: keys and their values$'
-    path.write_text(yaml.safe_dump(nested(key, value)))
-    with pytest.raises(ValueError, match=refused):
-        load_config(path)
-    with pytest.raises(ValueError, match=refused):
-        load_config(digits, [key, str(value)])
+def test_a_value_for_a_group_of_options_is_refused_by_name(digits: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for key, value in [('gt', 3), ('gt', None), ('gt.sparse', [1]), ('topomask.Hop', 'balls')]:
+        with subtests.test(key=key, value=value):
+            path, refused = tmp_path / 'mine.yaml', f'^{key}: got {re.escape(repr(value))}; accepted: keys and their values$'
+            path.write_text(yaml.safe_dump(nested(key, value)))
+            with pytest.raises(ValueError, match=refused):
+                load_config(path)
+            with pytest.raises(ValueError, match=refused):
+                load_config(digits, [key, str(value)])
 
 
 def test_aggregation_of_heads_that_yacs_reads_as_none() -> None:

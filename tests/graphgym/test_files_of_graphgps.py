@@ -57,9 +57,8 @@ def test_groups_that_change_nothing_are_left_out(load: Callable[..., None]) -> N
     assert not groups.keys() & cfg.keys()
 
 
-@pytest.mark.parametrize(
-    ('changes', 'message'),
-    [
+def test_what_is_missing_is_named_with_its_remedy(load: Callable[..., None], subtests: pytest.Subtests) -> None:
+    for changes, message in [
         ({'posenc_SignNet': {'enable': True}}, r'^posenc_SignNet: .*; instead: the encoder LapPE .*; unchanged: in a checkout'),
         ({'posenc_Unknown': {'enable': True}}, '^posenc_Unknown: got an unknown option of the top level'),
         ({'pretrained': {'dir': 'results'}}, r'^pretrained.dir: .*; instead: training from the start'),
@@ -76,11 +75,9 @@ def test_groups_that_change_nothing_are_left_out(load: Callable[..., None]) -> N
             '^dataset.name: .*, peptides-structural.*; in a checkout',
         ),
         ({'posenc_RWSE': {'enable': True}}, '^posenc_RWSE.kernel.times: got'),
-    ],
-)
-def test_what_is_missing_is_named_with_its_remedy(load: Callable[..., None], changes: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        load(changes)
+    ]:
+        with subtests.test(changes=changes, message=message), pytest.raises(ValueError, match=message):
+            load(changes)
 
 
 def test_every_remedy_ends_in_the_command() -> None:

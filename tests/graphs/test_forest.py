@@ -40,45 +40,48 @@ def hops(edge_index: Tensor, size: int) -> NDArray[np.float64]:
     return shortest_path(matrix, directed=False, unweighted=True) if size > 0 else matrix
 
 
-@pytest.mark.parametrize('name', FORESTS)
-def test_depth_tree_and_diameter(name: str) -> None:
-    edge_index, size = FORESTS[name]
-    forest, distance = Forest.from_edges(edge_index, size), hops(edge_index, size)
-    joined = np.isfinite(distance)
-    assert forest.root.sum() == len(np.unique(joined, axis=0))
-    np.testing.assert_array_equal(forest.depth, distance[np.arange(size), forest.tree])
-    np.testing.assert_array_equal(forest.tree[:, None] == forest.tree, joined)
-    np.testing.assert_array_equal(distance[np.arange(size), forest.parent], ~forest.root)
-    assert forest.diameter == distance[joined].max(initial=0)
+def test_depth_tree_and_diameter(subtests: pytest.Subtests) -> None:
+    for name in FORESTS:
+        with subtests.test(name=name):
+            edge_index, size = FORESTS[name]
+            forest, distance = Forest.from_edges(edge_index, size), hops(edge_index, size)
+            joined = np.isfinite(distance)
+            assert forest.root.sum() == len(np.unique(joined, axis=0))
+            np.testing.assert_array_equal(forest.depth, distance[np.arange(size), forest.tree])
+            np.testing.assert_array_equal(forest.tree[:, None] == forest.tree, joined)
+            np.testing.assert_array_equal(distance[np.arange(size), forest.parent], ~forest.root)
+            assert forest.diameter == distance[joined].max(initial=0)
 
 
-@pytest.mark.parametrize('name', FORESTS)
-def test_hops_within_graphs_of_one_or_several_trees(name: str) -> None:
-    edge_index, size = FORESTS[name]
-    edges, batch = torch.cat([edge_index, random_forest(9) + size], dim=1), torch.arange(size + 9) // max(size, 1)
-    batch[size:] = 2  # and an empty graph
-    forest, segments = Forest.from_edges(edges, size + 9), Segments(size + 9, batch.clamp(max=2), 4)
-    expected = hops(edges, size + 9)[segments.index[:, None] == segments.index]
-    np.testing.assert_array_equal(forest.hops(segments), np.where(np.isfinite(expected), expected, -1))
+def test_hops_within_graphs_of_one_or_several_trees(subtests: pytest.Subtests) -> None:
+    for name in FORESTS:
+        with subtests.test(name=name):
+            edge_index, size = FORESTS[name]
+            edges, batch = torch.cat([edge_index, random_forest(9) + size], dim=1), torch.arange(size + 9) // max(size, 1)
+            batch[size:] = 2  # and an empty graph
+            forest, segments = Forest.from_edges(edges, size + 9), Segments(size + 9, batch.clamp(max=2), 4)
+            expected = hops(edges, size + 9)[segments.index[:, None] == segments.index]
+            np.testing.assert_array_equal(forest.hops(segments), np.where(np.isfinite(expected), expected, -1))
 
 
-@pytest.mark.parametrize('name', FORESTS)
-def test_contraction_takes_away_independent_nodes_with_at_most_one_child(name: str) -> None:
-    forest = Forest.from_edges(*FORESTS[name])
-    above = {int(node): int(parent) for node, parent in enumerate(forest.parent) if node != parent}
-    for now in range(int(forest.round[~forest.root].max(initial=-1)) + 1):
-        gone = [node for node in above if forest.round[node] == now]
-        assert gone
-        assert not {above[node] for node in gone} & set(gone)
-        children = {node: [child for child, parent in above.items() if parent == node] for node in gone}
-        for node in gone:
-            assert forest.up[node] == above[node]
-            assert children[node] == ([] if forest.down[node] == node else [forest.down[node]])
-        for node in gone:
-            for child in children[node]:
-                above[child] = above[node]
-            del above[node]
-    assert not above
+def test_contraction_takes_away_independent_nodes_with_at_most_one_child(subtests: pytest.Subtests) -> None:
+    for name in FORESTS:
+        with subtests.test(name=name):
+            forest = Forest.from_edges(*FORESTS[name])
+            above = {int(node): int(parent) for node, parent in enumerate(forest.parent) if node != parent}
+            for now in range(int(forest.round[~forest.root].max(initial=-1)) + 1):
+                gone = [node for node in above if forest.round[node] == now]
+                assert gone
+                assert not {above[node] for node in gone} & set(gone)
+                children = {node: [child for child, parent in above.items() if parent == node] for node in gone}
+                for node in gone:
+                    assert forest.up[node] == above[node]
+                    assert children[node] == ([] if forest.down[node] == node else [forest.down[node]])
+                for node in gone:
+                    for child in children[node]:
+                        above[child] = above[node]
+                    del above[node]
+            assert not above
 
 
 def test_long_paths_take_few_rounds() -> None:
@@ -136,22 +139,23 @@ def test_longest_path() -> None:
     np.testing.assert_allclose(actual, distance[np.isfinite(distance)].max())
 
 
-@pytest.mark.parametrize('name', FORESTS)
-def test_histograms_count_every_pair_once_at_its_distance(name: str) -> None:
-    edge_index, size = FORESTS[name]
-    distance = hops(edge_index, size)
-    histograms = Forest.from_edges(edge_index, size).histograms
-    counts = np.zeros((size, size, max(size, 1)))
-    first = begin = 0
-    for width, last, end in histograms.groups:
-        which, place = histograms.slot[begin:end] // width, histograms.slot[begin:end] % width
-        for histogram in range(last - first):
-            members = which == histogram
-            for i, d in zip(histograms.member[begin:end][members], place[members], strict=True):
-                for j, e in zip(histograms.member[begin:end][members], place[members], strict=True):
-                    counts[i, j, min(d + e, size - 1)] += histograms.sign[first + histogram]
-        first, begin = last, end
-    expected = np.zeros_like(counts)
-    for i, j in np.argwhere(np.isfinite(distance)):
-        expected[i, j, int(distance[i, j])] = 1
-    np.testing.assert_array_equal(counts, expected)
+def test_histograms_count_every_pair_once_at_its_distance(subtests: pytest.Subtests) -> None:
+    for name in FORESTS:
+        with subtests.test(name=name):
+            edge_index, size = FORESTS[name]
+            distance = hops(edge_index, size)
+            histograms = Forest.from_edges(edge_index, size).histograms
+            counts = np.zeros((size, size, max(size, 1)))
+            first = begin = 0
+            for width, last, end in histograms.groups:
+                which, place = histograms.slot[begin:end] // width, histograms.slot[begin:end] % width
+                for histogram in range(last - first):
+                    members = which == histogram
+                    for i, d in zip(histograms.member[begin:end][members], place[members], strict=True):
+                        for j, e in zip(histograms.member[begin:end][members], place[members], strict=True):
+                            counts[i, j, min(d + e, size - 1)] += histograms.sign[first + histogram]
+                first, begin = last, end
+            expected = np.zeros_like(counts)
+            for i, j in np.argwhere(np.isfinite(distance)):
+                expected[i, j, int(distance[i, j])] = 1
+            np.testing.assert_array_equal(counts, expected)

@@ -73,9 +73,8 @@ def test_data_without_anything_is_an_empty_graph() -> None:
 NAN, INFINITE = float('nan'), float('inf')
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for name, arguments in [
         ('edge_index', {'edge_index': torch.zeros(3, 2, dtype=torch.long)}),
         ('edge_index', {'edge_index': torch.zeros(2, dtype=torch.long)}),
         ('edge_index', {'edge_index': torch.zeros(2, 4)}),
@@ -95,11 +94,9 @@ NAN, INFINITE = float('nan'), float('inf')
         ('num_graphs', {'edge_index': no_edges(), 'num_graphs': 2.5}),
         ('num_graphs', {'num_graphs': 3}),
         ('num_nodes', {'edge_index': no_edges(), 'num_nodes': 2.5}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, Tensor]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got .*; accepted'):
-        Graph(**{'edge_index': ring(3), 'num_nodes': 3} | arguments)
+    ]:
+        with subtests.test(name=name, arguments=arguments), pytest.raises(ValueError, match=f'^{name}: got .*; accepted'):
+            Graph(**{'edge_index': ring(3), 'num_nodes': 3} | arguments)
 
 
 def test_message_says_which_weight_is_not_finite() -> None:
@@ -129,14 +126,10 @@ def test_message_says_what_is_wrong_with_a_batch(batch: list[int], message: str)
 HYPERGRAPH = HyperGraphData(edge_index=torch.tensor([[0, 1, 2, 1, 2, 3, 4], [0, 0, 0, 1, 1, 1, 1]]), num_nodes=5)
 
 
-@pytest.mark.parametrize(
-    'data',
-    [HeteroData(), {'edge_index': ring(3)}, HYPERGRAPH, Batch.from_data_list([HYPERGRAPH])],
-    ids=lambda data: type(data).__name__,
-)
-def test_other_data_is_refused(data: object) -> None:
-    with pytest.raises(ValueError, match=r'^data: got'):
-        Graph.from_data(data)
+def test_other_data_is_refused(subtests: pytest.Subtests) -> None:
+    for data in [HeteroData(), {'edge_index': ring(3)}, HYPERGRAPH, Batch.from_data_list([HYPERGRAPH])]:
+        with subtests.test(data=data), pytest.raises(ValueError, match=r'^data: got'):
+            Graph.from_data(data)
 
 
 def test_states_are_prepared_once_for_each_setting() -> None:

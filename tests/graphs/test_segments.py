@@ -19,22 +19,23 @@ BATCHES = {
 }
 
 
-@pytest.mark.parametrize('name', BATCHES)
-def test_segments_are_those_of_plain_python(name: str) -> None:
-    num_nodes, batch, num_graphs = BATCHES[name]
-    segments = Segments(num_nodes, batch)
-    ids = [0] * num_nodes if batch is None else batch.tolist()
-    sizes = [ids.count(graph) for graph in range(num_graphs)]
-    first = [sum(sizes[:graph]) for graph in range(num_graphs + 1)]
-    assert segments.num_graphs == num_graphs
-    assert segments.index.dtype == torch.long
-    assert segments.index.tolist() == ids
-    assert segments.sizes.tolist() == sizes
-    assert segments.ptr.tolist() == first
-    assert segments.first.tolist() == [first[graph] for graph in ids]
-    assert segments.position.tolist() == [node - first[graph] for node, graph in enumerate(ids)]
-    assert segments.largest == max(sizes, default=0)
-    assert segments.num_pairs == sum(size**2 for size in sizes)
+def test_segments_are_those_of_plain_python(subtests: pytest.Subtests) -> None:
+    for name in BATCHES:
+        with subtests.test(name=name):
+            num_nodes, batch, num_graphs = BATCHES[name]
+            segments = Segments(num_nodes, batch)
+            ids = [0] * num_nodes if batch is None else batch.tolist()
+            sizes = [ids.count(graph) for graph in range(num_graphs)]
+            first = [sum(sizes[:graph]) for graph in range(num_graphs + 1)]
+            assert segments.num_graphs == num_graphs
+            assert segments.index.dtype == torch.long
+            assert segments.index.tolist() == ids
+            assert segments.sizes.tolist() == sizes
+            assert segments.ptr.tolist() == first
+            assert segments.first.tolist() == [first[graph] for graph in ids]
+            assert segments.position.tolist() == [node - first[graph] for node, graph in enumerate(ids)]
+            assert segments.largest == max(sizes, default=0)
+            assert segments.num_pairs == sum(size**2 for size in sizes)
 
 
 @pytest.mark.parametrize('most', [None, 2])
@@ -54,14 +55,15 @@ def test_groups_hold_every_node_once_and_pad_at_most_half(name: str, most: int |
             assert torch.equal(source[:filled], target[:filled])
 
 
-@pytest.mark.parametrize('name', BATCHES)
-def test_taking_and_putting_are_inverse(name: str) -> None:
-    num_nodes, batch, _ = BATCHES[name]
-    x = torch.randn(num_nodes, 3, 2)
-    result = torch.full((num_nodes + 1, 3, 2), float('nan'))
-    for group in groups_of_constants(Segments(num_nodes, batch).constants(), num_nodes):
-        group.put(result, group.take(x))
-    assert torch.equal(result[:-1], x)
+def test_taking_and_putting_are_inverse(subtests: pytest.Subtests) -> None:
+    for name in BATCHES:
+        with subtests.test(name=name):
+            num_nodes, batch, _ = BATCHES[name]
+            x = torch.randn(num_nodes, 3, 2)
+            result = torch.full((num_nodes + 1, 3, 2), float('nan'))
+            for group in groups_of_constants(Segments(num_nodes, batch).constants(), num_nodes):
+                group.put(result, group.take(x))
+            assert torch.equal(result[:-1], x)
 
 
 def test_what_is_traced_is_grouped_alike() -> None:

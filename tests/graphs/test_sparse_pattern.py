@@ -32,20 +32,18 @@ def test_transpose() -> None:
     assert all(torch.equal(*pair) for pair in zip(transposed.T.tensors, pattern().tensors, strict=True))
 
 
-@pytest.mark.parametrize(
-    ('row', 'col', 'message'),
-    [
+def test_pairs_outside_the_matrix_are_refused(subtests: pytest.Subtests) -> None:
+    for row, col, message in [
         ([0], [4], 'col: got numbers from 4 to 4; accepted: 0 to 3'),
         ([3, 0], [0, 1], 'row: got numbers from 0 to 3; accepted: 0 to 2'),
         ([0], [-1], 'col: got numbers from -1 to -1; accepted: 0 to 3'),
         ([0, 1], [1], r'row, col: got shape \(2,\) of torch.int64 and shape \(1,\) of torch.int64; accepted: whole numbers'),
         ([0.0], [1.0], r'row, col: got shape \(1,\) of torch.float32'),
-    ],
-)
-def test_pairs_outside_the_matrix_are_refused(row: list[float], col: list[float], message: str) -> None:
-    for make in (SparsePattern.from_pairs, SparsePattern.from_sorted):
-        with pytest.raises(ValueError, match=f'^{message}'):
-            make(torch.tensor(row), torch.tensor(col), 3, 4)
+    ]:
+        with subtests.test(row=row, col=col, message=message):
+            for make in (SparsePattern.from_pairs, SparsePattern.from_sorted):
+                with pytest.raises(ValueError, match=f'^{message}'):
+                    make(torch.tensor(row), torch.tensor(col), 3, 4)
 
 
 @pytest.mark.parametrize('size', [(0, 0), (3, 0), (2, 5)])

@@ -99,19 +99,17 @@ def test_equal_masks_share_their_order() -> None:
     assert describe(CausalMask(2, 'time', strict=True)(graph))[0][0] is not describe(first)[0][0]
 
 
-@pytest.mark.parametrize(
-    ('time', 'message'),
-    [
+def test_bad_orders_are_named(subtests: pytest.Subtests) -> None:
+    for time, message in [
         (torch.tensor([1.0, 2.0, 3.0, 1.0, torch.nan, 3.0]), r"'time' with nan at node 4"),
         (torch.ones(5), r"'time' with shape \(5,\)"),
         (torch.ones(6, 2), r"'time' with shape \(6, 2\)"),
         ([1, 2], r"'time' with list"),
-    ],
-)
-def test_bad_orders_are_named(time: object, message: str) -> None:
-    data = Data(time=time, num_nodes=6, batch=torch.tensor([0, 0, 0, 1, 1, 1]))
-    with pytest.raises(ValueError, match=f'^order: got {message}'):
-        CausalMask(order='time')(data)
+    ]:
+        with subtests.test(time=time, message=message):
+            data = Data(time=time, num_nodes=6, batch=torch.tensor([0, 0, 0, 1, 1, 1]))
+            with pytest.raises(ValueError, match=f'^order: got {message}'):
+                CausalMask(order='time')(data)
 
 
 @pytest.mark.parametrize('graph', [Data(num_nodes=2), Graph.from_tensors(ring(3), 3)])

@@ -28,10 +28,10 @@ def test_reset_restores_the_given_matrix(learned: bool) -> None:
     assert torch.equal(mask.matrix, given)
 
 
-@pytest.mark.parametrize('matrix', [None, torch.ones(2, 3), torch.ones(3), torch.ones(3, 2, 2)])
-def test_matrix_that_does_not_fit_is_refused(matrix: torch.Tensor | None) -> None:
-    with pytest.raises(ValueError, match=r'^matrix: got'):
-        DenseMask(2, matrix)
+def test_matrix_that_does_not_fit_is_refused(subtests: pytest.Subtests) -> None:
+    for matrix in [None, torch.ones(2, 3), torch.ones(3), torch.ones(3, 2, 2)]:
+        with subtests.test(matrix=matrix), pytest.raises(ValueError, match=r'^matrix: got'):
+            DenseMask(2, matrix)
 
 
 @pytest.mark.parametrize('value', [float('nan'), float('inf')])

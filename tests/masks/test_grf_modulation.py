@@ -17,9 +17,8 @@ def heat(time: float, hops: int = 4) -> list[float]:
     return [math.exp(-time) * time**k / math.factorial(k) for k in range(hops + 1)]
 
 
-@pytest.mark.parametrize(
-    ('asymmetric', 'name', 'expected'),
-    [
+def test_modulation_by_the_name_of_a_kernel_makes_the_mask_estimate_it(subtests: pytest.Subtests) -> None:
+    for asymmetric, name, expected in [
         # exp(-t L) is the square of exp(-t L / 2).
         (False, 'heat', heat(0.5)),
         (False, 'heat:3', heat(1.5)),
@@ -31,17 +30,14 @@ def heat(time: float, hops: int = 4) -> list[float]:
         (True, 'random_walk:3', [4.0, 4.0, 1.0, 0.0, 0.0]),
         (True, 'regularized_laplacian', [0.5, 0.25, 0.125, 0.0625, 0.03125]),
         (True, 'cosine:2', [math.cos(2), math.sin(2) * 2, -math.cos(2) * 2, -math.sin(2) * 8 / 6, math.cos(2) * 16 / 24]),
-    ],
-)
-def test_modulation_by_the_name_of_a_kernel_makes_the_mask_estimate_it(
-    asymmetric: bool | str, name: str, expected: list[float]
-) -> None:
-    mask = GRFMask(2, asymmetric=asymmetric, modulation=name)
-    assert mask.modulation.dtype == torch.float32
-    np.testing.assert_allclose(mask.f.detach().numpy(), [expected, expected], atol=1e-6)
-    if asymmetric == 'pairs':
-        np.testing.assert_allclose(mask.key_f.detach().numpy(), [expected, expected], atol=1e-6)
-        assert torch.equal(mask.key_f, mask.f)
+    ]:
+        with subtests.test(asymmetric=asymmetric, name=name, expected=expected):
+            mask = GRFMask(2, asymmetric=asymmetric, modulation=name)
+            assert mask.modulation.dtype == torch.float32
+            np.testing.assert_allclose(mask.f.detach().numpy(), [expected, expected], atol=1e-6)
+            if asymmetric == 'pairs':
+                np.testing.assert_allclose(mask.key_f.detach().numpy(), [expected, expected], atol=1e-6)
+                assert torch.equal(mask.key_f, mask.f)
 
 
 def test_shared_modulation_is_one_for_all_heads() -> None:

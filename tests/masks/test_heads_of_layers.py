@@ -26,22 +26,23 @@ LEARNING: dict[str, tuple[type[masks.Mask], dict[str, object], Callable[[masks.M
 }
 
 
-@pytest.mark.parametrize('name', LEARNING)
-def test_a_mask_without_heads_is_one_with_the_heads_of_the_layer(name: str) -> None:
-    kind, options, learned = LEARNING[name]
-    torch.manual_seed(0)
-    mask = kind(**options)
-    layer = nn.MaskedLinearAttention(16, 4, mask)
-    assert layer.mask is mask
-    assert mask.heads == 4
-    expected = kind(4, **options)
-    assert repr(mask) == repr(expected)
-    assert [one.shape for one in mask.parameters()] == [one.shape for one in expected.parameters()]
-    if name not in ('sin_degree', 'learned', 'stochastic'):  # which begin with random numbers
-        assert torch.equal(learned(mask), learned(expected))
-    one = kind(heads=1, **options)
-    assert nn.MaskedLinearAttention(16, 4, one).mask.heads == 1
-    assert nn.MaskedLinearAttention(16, 1, kind(**options)).mask.heads == 1
+def test_a_mask_without_heads_is_one_with_the_heads_of_the_layer(subtests: pytest.Subtests) -> None:
+    for name in LEARNING:
+        with subtests.test(name=name):
+            kind, options, learned = LEARNING[name]
+            torch.manual_seed(0)
+            mask = kind(**options)
+            layer = nn.MaskedLinearAttention(16, 4, mask)
+            assert layer.mask is mask
+            assert mask.heads == 4
+            expected = kind(4, **options)
+            assert repr(mask) == repr(expected)
+            assert [one.shape for one in mask.parameters()] == [one.shape for one in expected.parameters()]
+            if name not in ('sin_degree', 'learned', 'stochastic'):  # which begin with random numbers
+                assert torch.equal(learned(mask), learned(expected))
+            one = kind(heads=1, **options)
+            assert nn.MaskedLinearAttention(16, 4, one).mask.heads == 1
+            assert nn.MaskedLinearAttention(16, 1, kind(**options)).mask.heads == 1
 
 
 def test_parts_of_composed_masks_take_the_heads_too() -> None:

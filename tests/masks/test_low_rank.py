@@ -82,13 +82,14 @@ def test_factors_without_columns_are_refused() -> None:
         LowRankMask(1, torch.rand(3, 0), torch.rand(3, 0))(Data(num_nodes=3))
 
 
-@pytest.mark.parametrize(
-    ('left', 'right'), [((2, 3, 1), (2, 3, 1)), ((3, 1), (3, 1)), ((3, 2, 1), (3, 2, 2)), ((3, 2, 1), (3, 3, 1))]
-)
-def test_operators_of_factors_that_do_not_fit_are_refused(left: tuple[int, ...], right: tuple[int, ...]) -> None:
-    graph = Graph.from_data(Data(num_nodes=3))
-    with pytest.raises(ValueError, match=f'^left, right: got shapes {re.escape(f"{left} and {right}")} for 3 nodes; accepted:'):
-        low_rank_operator(graph, torch.ones(left), torch.ones(right))
+def test_operators_of_factors_that_do_not_fit_are_refused(subtests: pytest.Subtests) -> None:
+    for left, right in [((2, 3, 1), (2, 3, 1)), ((3, 1), (3, 1)), ((3, 2, 1), (3, 2, 2)), ((3, 2, 1), (3, 3, 1))]:
+        with subtests.test(left=left, right=right):
+            graph = Graph.from_data(Data(num_nodes=3))
+            with pytest.raises(
+                ValueError, match=f'^left, right: got shapes {re.escape(f"{left} and {right}")} for 3 nodes; accepted:'
+            ):
+                low_rank_operator(graph, torch.ones(left), torch.ones(right))
 
 
 def test_ranks_that_differ_are_refused() -> None:

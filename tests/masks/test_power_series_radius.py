@@ -60,9 +60,8 @@ def test_one_head_that_grows_is_enough_for_the_warning() -> None:
         PowerSeriesMask(2, 2, coefficients, normalization=None)(undirected_hub(9))
 
 
-@pytest.mark.parametrize(
-    ('data', 'settings'),
-    [
+def test_other_series_do_not_warn(subtests: pytest.Subtests) -> None:
+    for data, settings in [
         (undirected_hub(25), {}),
         (undirected_hub(25), {'normalization': 'rw'}),
         (undirected_hub(25, 0.1), {'normalization': None}),
@@ -72,13 +71,10 @@ def test_one_head_that_grows_is_enough_for_the_warning() -> None:
         (Data(num_nodes=3), {'normalization': None}),
         (GRAPHS['empty'](), {'normalization': None}),
         (GRAPHS['zero_weights'](), {'normalization': None}),
-    ],
-    ids=range(9),
-)
-def test_other_series_do_not_warn(data: Data, settings: dict) -> None:
-    with warnings.catch_warnings():
-        warnings.simplefilter('error')
-        PowerSeriesMask(**settings)(data)
+    ]:
+        with subtests.test(data=data, settings=settings), warnings.catch_warnings():
+            warnings.simplefilter('error')
+            PowerSeriesMask(**settings)(data)
 
 
 @pytest.mark.parametrize(

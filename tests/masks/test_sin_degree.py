@@ -222,14 +222,13 @@ def test_half_precision_and_autocast() -> None:
     assert SinDegreeMask(2).bfloat16()(data).low_rank.left.dtype == torch.float32
 
 
-@pytest.mark.parametrize(
-    'degree', [None, [1] * 6, torch.ones(6), torch.ones(5, dtype=torch.long), torch.tensor([0, 1, 2, 3, 4, -1])]
-)
-def test_bad_degrees_are_named(degree: torch.Tensor | list[int] | None) -> None:
-    data = small_graph()
-    data.degree = degree
-    with pytest.raises(ValueError, match=r'^degree_attr: got'):
-        SinDegreeMask(degree_attr='degree')(data)
+def test_bad_degrees_are_named(subtests: pytest.Subtests) -> None:
+    for degree in [None, [1] * 6, torch.ones(6), torch.ones(5, dtype=torch.long), torch.tensor([0, 1, 2, 3, 4, -1])]:
+        with subtests.test(degree=degree):
+            data = small_graph()
+            data.degree = degree
+            with pytest.raises(ValueError, match=r'^degree_attr: got'):
+                SinDegreeMask(degree_attr='degree')(data)
 
 
 @pytest.mark.parametrize('degree', [torch.tensor([3, -1]), torch.tensor([1.0])])

@@ -175,10 +175,10 @@ def test_factors_seeds_and_draws_differ() -> None:
     assert torch.equal(mask.eval()(data).to_dense(), make(stitch=2)(data).to_dense())
 
 
-@pytest.mark.parametrize('stitch', [0, -1, 1.5, '2'])
-def test_bad_numbers_are_named(stitch: object) -> None:
-    with pytest.raises(ValueError, match=r'^stitch: got'):
-        GRFMask(stitch=stitch)
+def test_bad_numbers_are_named(subtests: pytest.Subtests) -> None:
+    for stitch in [0, -1, 1.5, '2']:
+        with subtests.test(stitch=stitch), pytest.raises(ValueError, match=r'^stitch: got'):
+            GRFMask(stitch=stitch)
 
 
 REFUSALS = {
@@ -188,7 +188,7 @@ REFUSALS = {
 }
 
 
-@pytest.mark.parametrize(('case', 'argument'), [('stored', 'stitch'), ('hadamard', 'masks'), ('bound', 'mask')])
-def test_what_needs_entries_or_one_walk_is_refused(case: str, argument: str) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        REFUSALS[case](small_graph())
+def test_what_needs_entries_or_one_walk_is_refused(subtests: pytest.Subtests) -> None:
+    for case, argument in [('stored', 'stitch'), ('hadamard', 'masks'), ('bound', 'mask')]:
+        with subtests.test(case=case, argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            REFUSALS[case](small_graph())

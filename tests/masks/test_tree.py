@@ -271,9 +271,8 @@ def test_fft_on_many_nodes() -> None:
 # Bad input ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'message'),
-    [
+def test_bad_arguments(subtests: pytest.Subtests) -> None:
+    for arguments, message in [
         ({'kind': 'gauss'}, r"^kind: got 'gauss'; accepted: exp, distance"),
         ({'method': 'dense'}, r"^method: got 'dense'"),
         ({'a': torch.tensor([-1.0, -2.0])}, r'^a: got shape \(2,\); accepted: a number and \[1\], one for each head'),
@@ -292,11 +291,9 @@ def test_fft_on_many_nodes() -> None:
             r"^method: got 'rings' with a unit; accepted: \['auto'",
         ),
         ({'max_distance': -1}, r'^max_distance: got -1; accepted: whole numbers from 0'),
-    ],
-)
-def test_bad_arguments(arguments: dict[str, Any], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        TreeMask(**arguments)
+    ]:
+        with subtests.test(arguments=arguments, message=message), pytest.raises(ValueError, match=message):
+            TreeMask(**arguments)
 
 
 @pytest.mark.parametrize('kind', ['exp', 'distance'])

@@ -179,23 +179,21 @@ def test_dtype_device_and_copies() -> None:
         torch.testing.assert_close(matrix.matmul(torch.eye(6)), matrix.to_dense())
 
 
-@pytest.mark.parametrize(
-    ('mask', 'data', 'given'),
-    [
+def test_no_covariances(subtests: pytest.Subtests) -> None:
+    for mask, data, given in [
         (GRFMask(asymmetric=True), small_graph, 'an asymmetric matrix'),
         (GRFMask(independent_ensembles=True), small_graph, 'an asymmetric matrix'),
         (PowerSeriesMask(normalization='rw'), small_graph, 'an asymmetric matrix'),
         (PowerSeriesMask(2), small_digraph, 'an asymmetric matrix'),
         (PowerSeriesMask(1, 1, torch.tensor([0.0, 1.0])), small_graph, 'a matrix with an eigenvalue of at most -0.6'),
         (-1.0 * HeatKernelMask(), small_graph, 'a matrix with an eigenvalue of at most -1'),
-    ],
-)
-def test_no_covariances(mask: Mask, data: Any, given: str) -> None:
-    with pytest.raises(ValueError, match=f'^mask: got {given}'):
-        mask(data()).to_linear_operator()
-    operator = mask.double()(data())
-    matrix, dense = operator.to_linear_operator(check=False), operator.to_dense()
-    torch.testing.assert_close(matrix.mT.to_dense(), dense[0].mT if operator.heads == 1 else dense.mT)
+    ]:
+        with subtests.test(mask=mask, data=data, given=given):
+            with pytest.raises(ValueError, match=f'^mask: got {given}'):
+                mask(data()).to_linear_operator()
+            operator = mask.double()(data())
+            matrix, dense = operator.to_linear_operator(check=False), operator.to_dense()
+            torch.testing.assert_close(matrix.mT.to_dense(), dense[0].mT if operator.heads == 1 else dense.mT)
 
 
 @pytest.mark.parametrize(

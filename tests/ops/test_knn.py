@@ -124,9 +124,8 @@ def test_many_graphs_are_searched_together(monkeypatch: pytest.MonkeyPatch) -> N
     assert calls == [2500, 2500]
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for name, arguments in [
         ('pos', {'pos': torch.ones(3)}),
         ('pos', {'pos': torch.ones(3, 0)}),
         ('pos', {'pos': torch.ones(3, 2, dtype=torch.long)}),
@@ -137,8 +136,6 @@ def test_many_graphs_are_searched_together(monkeypatch: pytest.MonkeyPatch) -> N
         ('batch', {'batch': torch.zeros(3)}),
         ('batch', {'batch': torch.tensor([0, 1, 0])}),
         ('batch', {'batch': torch.tensor([-1, 0, 0])}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        knn_graph(**{'pos': torch.rand(3, 2), 'k': 2} | arguments)
+    ]:
+        with subtests.test(name=name, arguments=arguments), pytest.raises(ValueError, match=f'^{name}: got'):
+            knn_graph(**{'pos': torch.rand(3, 2), 'k': 2} | arguments)

@@ -87,9 +87,8 @@ def test_blocks_that_are_too_large_are_refused() -> None:
 # Errors ---------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    ('name', 'shapes'),
-    [
+def test_shapes_that_disagree_are_named(subtests: pytest.Subtests) -> None:
+    for name, shapes in [
         ('k', ((6, 2, 3), (6, 2, 4), (6, 2, 4))),
         ('k', ((6, 2), (6, 2), (6, 2, 4))),
         ('v', ((6, 2, 3), (6, 2, 3), (5, 2, 4))),
@@ -97,11 +96,9 @@ def test_blocks_that_are_too_large_are_refused() -> None:
         ('v', ((6, 2, 3), (6, 2, 3), (6, 2))),
         ('mask', ((5, 2, 3), (5, 2, 3), (5, 2, 4))),
         ('mask', ((6, 3, 3), (6, 3, 3), (6, 3, 4))),
-    ],
-)
-def test_shapes_that_disagree_are_named(name: str, shapes: tuple[tuple[int, ...], ...]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        masked_linear_attention(*(torch.ones(shape) for shape in shapes), bound(GRFMask(2)))
+    ]:
+        with subtests.test(name=name, shapes=shapes), pytest.raises(ValueError, match=f'^{name}: got'):
+            masked_linear_attention(*(torch.ones(shape) for shape in shapes), bound(GRFMask(2)))
 
 
 def test_rows_that_do_not_fit_are_named() -> None:

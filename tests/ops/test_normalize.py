@@ -16,11 +16,10 @@ def test_rows_keep_their_sign() -> None:
     assert inverse(1e-20, 1e-20) == pytest.approx(1e20)
 
 
-@pytest.mark.parametrize(
-    ('denominator', 'magnitude'), [(0.0, 0.0), (0.0, 1.0), (EPS, 1.0), (-EPS, 1.0), (8 * EPS, 1.0), (1e-40, 1e-40)]
-)
-def test_rows_without_weight_have_inverse_zero(denominator: float, magnitude: float) -> None:
-    assert inverse(denominator, magnitude) == 0.0
+def test_rows_without_weight_have_inverse_zero(subtests: pytest.Subtests) -> None:
+    for denominator, magnitude in [(0.0, 0.0), (0.0, 1.0), (EPS, 1.0), (-EPS, 1.0), (8 * EPS, 1.0), (1e-40, 1e-40)]:
+        with subtests.test(denominator=denominator, magnitude=magnitude):
+            assert inverse(denominator, magnitude) == 0.0
 
 
 def test_what_is_lost_to_rounding_is_relative_to_the_magnitude() -> None:

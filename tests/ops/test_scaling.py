@@ -111,7 +111,7 @@ def test_elu_of_graphs_far_below_zero(below: float) -> None:
 
 
 @pytest.mark.parametrize(
-    ('name', 'stabilize', 'scale'), covering(sorted(FEATURE_MAPS), [True, False], [1e-30, 1e-13, 1e13, 1e30], strength=2)
+    ('name', 'stabilize', 'scale'), covering(sorted(FEATURE_MAPS), [True, False], [1e-30, 1e13, 1e30], strength=2)
 )
 def test_outputs_and_gradients_are_finite(name: str, stabilize: bool, scale: float) -> None:
     x = inputs((scale, scale, 1.0))

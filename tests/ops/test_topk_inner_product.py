@@ -90,17 +90,17 @@ def test_sorted_scores_with_and_without_ties(backend: str, dtype: torch.dtype, d
                 np.testing.assert_allclose(score[head, node, keys], score[head, node, expected[head]], atol=tolerance)
 
 
-@pytest.mark.parametrize('case', ['integers', 'equal keys', 'zero queries', 'duplicates'])
-def test_ties_in_order_of_index(backend: str, case: str) -> None:
-    q, k, ptr = tensors(SIZES, dtype=torch.float32, integers=case == 'integers')
-    if case == 'equal keys':
-        k[:] = k[:1]
-    elif case == 'zero queries':
-        q.zero_()
-    elif case == 'duplicates':
-        k[::2] = k[0]
-    top_keys = listed(*topk_inner_product(q, k, 6, ptr, backend, deterministic=True))
-    assert top_keys == oracle(similarities(q, k, 'dot').round(5), 6, ptr)
+def test_ties_in_order_of_index(backend: str) -> None:
+    for case in ('integers', 'equal keys', 'zero queries', 'duplicates'):
+        q, k, ptr = tensors(SIZES, dtype=torch.float32, integers=case == 'integers')
+        if case == 'equal keys':
+            k[:] = k[:1]
+        elif case == 'zero queries':
+            q.zero_()
+        elif case == 'duplicates':
+            k[::2] = k[0]
+        top_keys = listed(*topk_inner_product(q, k, 6, ptr, backend, deterministic=True))
+        assert top_keys == oracle(similarities(q, k, 'dot').round(5), 6, ptr), case
 
 
 def test_ties_are_the_same_for_all_backends_in_any_batch(backend: str) -> None:
@@ -193,13 +193,14 @@ def test_many_graphs_are_searched_side_by_side(monkeypatch: pytest.MonkeyPatch) 
     assert calls == [(200 * 3, 4), (200 * 20, 32), (500, 512)]
 
 
-@pytest.mark.parametrize(('columns', 'num'), [(1, 1), (100, 3), (1000, 1), (1003, 10), (5000, 10), (5000, 4999)])
-def test_largest_of_groups_are_the_largest(columns: int, num: int) -> None:
-    for score in (torch.randn(7, columns), torch.randint(5, (7, columns)).float(), torch.zeros(7, columns)):
-        largest, position = select.select_top(score, num)
-        assert torch.equal(largest, score.sort(dim=1, descending=True).values[:, :num])
-        assert torch.equal(score.gather(1, position), largest)
-        assert all(len(set(row)) == num for row in position.tolist())
+def test_largest_of_groups_are_the_largest(subtests: pytest.Subtests) -> None:
+    for columns, num in [(1, 1), (100, 3), (1000, 1), (1003, 10), (5000, 10), (5000, 4999)]:
+        with subtests.test(columns=columns, num=num):
+            for score in (torch.randn(7, columns), torch.randint(5, (7, columns)).float(), torch.zeros(7, columns)):
+                largest, position = select.select_top(score, num)
+                assert torch.equal(largest, score.sort(dim=1, descending=True).values[:, :num])
+                assert torch.equal(score.gather(1, position), largest)
+                assert all(len(set(row)) == num for row in position.tolist())
 
 
 @settings(max_examples=40, deadline=None)
@@ -382,9 +383,8 @@ def test_backend_that_cannot_do_the_device(name: str) -> None:
         topk_inner_product(q, q, 1, backend=name)
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for name, arguments in [
         ('q', {'q': torch.ones(3, 2)}),
         ('q', {'q': torch.ones(3, 1, 0), 'k': torch.ones(3, 1, 0)}),
         ('q', {'q': torch.ones(3, 1, 2, dtype=torch.long)}),
@@ -404,11 +404,9 @@ def test_backend_that_cannot_do_the_device(name: str) -> None:
         ('ptr', {'ptr': torch.tensor([[0, 3]])}),
         ('ptr', {'ptr': torch.empty(0, dtype=torch.long)}),
         ('ptr', {'ptr': torch.tensor([0, 3], device='meta')}),
-    ],
-)
-def test_bad_arguments_are_named(name: str, arguments: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        topk_inner_product(**{'q': torch.rand(3, 1, 2), 'k': torch.rand(3, 1, 2), 'num': 2} | arguments)
+    ]:
+        with subtests.test(name=name, arguments=arguments), pytest.raises(ValueError, match=f'^{name}: got'):
+            topk_inner_product(**{'q': torch.rand(3, 1, 2), 'k': torch.rand(3, 1, 2), 'num': 2} | arguments)
 
 
 def test_rows_in_doubt_are_few(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,8 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from small_layers import LAYERS, example
+from grids import by_day
+from small_layers import LAYERS, OF_EACH_KIND, example
 from torch.nn import Linear
 from torch.utils.flop_counter import FlopCounterMode
 
@@ -15,7 +16,7 @@ def flops(step: Callable[[], torch.Tensor]) -> int:
     return int(counter.get_total_flops())
 
 
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize('name', by_day(LAYERS, OF_EACH_KIND))
 def test_forward_and_backward(name: str) -> None:
     layer, _, x, graph = example(name, 3, 5)
     x.requires_grad_()

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from grids import by_day, covering
-from small_layers import LAYERS, example
+from small_layers import LAYERS, OF_EACH_KIND, example
 from torch import Tensor
 from torch.autograd import forward_ad
 from torch.autograd.functional import hessian, jacobian
@@ -17,9 +17,6 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import GRFMask, HopMask
 from pyg_topomask.nn import GRFAttention
 from pyg_topomask.nn.models import Interlacer, TopologicalViT
-
-#: The others differ from one of these in their mask alone.
-OF_EACH_KIND = ['adjacency', 'blocks', 'heat_kernel', 'toeplitz', 'tree', 'tree_fft', 'causal', 'grf', 'grf_softmax', 'kmip']
 
 
 def loss_of(layer: Module, graph: Graph) -> Callable[[dict[str, Tensor], Tensor], Tensor]:
@@ -35,7 +32,7 @@ def gradients(loss: Callable[..., Tensor], parameters: dict[str, Tensor], x: Ten
     return dict(zip(leaves, results, strict=True))
 
 
-@pytest.mark.parametrize('name', LAYERS)
+@pytest.mark.parametrize('name', by_day(LAYERS, OF_EACH_KIND))
 def test_gradients_and_ensembles(name: str) -> None:
     layer, parameters, x, graph = example(name, 3, 5)
     loss = loss_of(layer, graph)

@@ -48,8 +48,10 @@ MASKS: dict[str, tuple[Callable[[], Mask], str]] = {
     'sum': (lambda: 0.5 * AdjacencyMask(2) + PackingMask(), 'features'),
     'hadamard': (lambda: AdjacencyMask(2) * SinDegreeMask(2), 'edges features'),
 }
-#: By day each mask by its first route, and each route.
-DAILY = {(name, routes.split()[0]) for name, (_, routes) in MASKS.items()} | {('power_series', 'features'), ('grf', 'blocks')}
+#: By day each kind of operator by its first route, and each route.
+SAME_KIND = {'sin_degree', 'asymmetric_grf', 'adjacency', 'periodic'}
+DAILY = {(name, routes.split()[0]) for name, (_, routes) in MASKS.items() if name not in SAME_KIND}
+DAILY |= {('power_series', 'features'), ('grf', 'blocks')}
 CASES = [
     pytest.param(name, route, marks=[] if (name, route) in DAILY else [pytest.mark.nightly])
     for name, (_, routes) in MASKS.items()

@@ -223,22 +223,24 @@ def test_batches_of_encoded_graphs() -> None:
         transform(batch)
 
 
-@pytest.mark.parametrize('num_users', [1.9, '4', torch.tensor([4, 4]), torch.tensor(4.0)])
-def test_users_that_are_no_number_are_named(num_users: object) -> None:
-    data = bipartite()
-    data.num_users = num_users
-    with pytest.raises(ValueError, match=r'^num_users: got .*; accepted: whole numbers from 0'):
-        AddSVDEncoding(2)(data)
+def test_users_that_are_no_number_are_named(subtests: pytest.Subtests) -> None:
+    for num_users in [1.9, '4', torch.tensor([4, 4]), torch.tensor(4.0)]:
+        with subtests.test(num_users=num_users):
+            data = bipartite()
+            data.num_users = num_users
+            with pytest.raises(ValueError, match=r'^num_users: got .*; accepted: whole numbers from 0'):
+                AddSVDEncoding(2)(data)
 
 
-@pytest.mark.parametrize('num_users', [-1, 11, 2, 6])
-def test_users_that_do_not_fit_the_edges_are_named(num_users: int) -> None:
-    data = bipartite()
-    data.num_users = num_users
-    with pytest.raises(ValueError, match=f'^num_users: got {num_users}'):
-        AddSVDEncoding(2)(data)
-    with pytest.raises(ValueError, match=r'^data: got'):
-        AddSVDEncoding(2)('data')
+def test_users_that_do_not_fit_the_edges_are_named(subtests: pytest.Subtests) -> None:
+    for num_users in [-1, 11, 2, 6]:
+        with subtests.test(num_users=num_users):
+            data = bipartite()
+            data.num_users = num_users
+            with pytest.raises(ValueError, match=f'^num_users: got {num_users}'):
+                AddSVDEncoding(2)(data)
+            with pytest.raises(ValueError, match=r'^data: got'):
+                AddSVDEncoding(2)('data')
 
 
 def test_arguments_of_no_use_to_the_data_are_refused() -> None:
@@ -275,8 +277,13 @@ def test_hetero_data_that_does_not_fit_is_named() -> None:
             AddSVDEncoding(1)(data)
 
 
-@pytest.mark.parametrize(
-    'option', [{'normalization': 'sym'}, {'seed': 1}, {'num_users': 2}, {'num_iterations': 3}, {'edge_type': ('a', 'b', 'c')}]
-)
-def test_representation_tells_all_options_by_which_pyg_knows_processed_files(option: dict[str, object]) -> None:
-    assert repr(AddSVDEncoding(2, **option)) != repr(AddSVDEncoding(2))
+def test_representation_tells_all_options_by_which_pyg_knows_processed_files(subtests: pytest.Subtests) -> None:
+    for option in [
+        {'normalization': 'sym'},
+        {'seed': 1},
+        {'num_users': 2},
+        {'num_iterations': 3},
+        {'edge_type': ('a', 'b', 'c')},
+    ]:
+        with subtests.test(option=option):
+            assert repr(AddSVDEncoding(2, **option)) != repr(AddSVDEncoding(2))

@@ -69,17 +69,16 @@ def test_heterogeneous_data_is_refused(transform: BaseTransform) -> None:
             transform(kind())
 
 
-@pytest.mark.parametrize(
-    'transform',
-    [
+def test_data_without_edges_is_refused(subtests: pytest.Subtests) -> None:
+    for transform in [
         *(AddForest(), AddGraphRandomFeatures(), AddRandomWalkKernel(), AddSVDEncoding(rank=1), AddSpanningForest()),
         PrepareMasks(HopMask()),
-    ],
-    ids=lambda transform: type(transform).__name__,
-)
-def test_data_without_edges_is_refused(transform: BaseTransform) -> None:
-    with pytest.raises(ValueError, match=r'^data: got the attributes x; accepted: data with edge_index or adj_t; KNNGraph'):
-        transform(Data(x=torch.ones(3, 2)))
+    ]:
+        with (
+            subtests.test(transform=transform),
+            pytest.raises(ValueError, match=r'^data: got the attributes x; accepted: data with edge_index or adj_t; KNNGraph'),
+        ):
+            transform(Data(x=torch.ones(3, 2)))
 
 
 @pytest.mark.parametrize('transform', [KNNGraph(), AddNormals(), FarthestSampling(2)], ids=lambda made: type(made).__name__)

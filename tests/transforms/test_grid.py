@@ -8,24 +8,25 @@ from torch_geometric.data import Batch, Data, HeteroData
 from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
 
 
-@pytest.mark.parametrize('shape', [(7,), (3, 4), (2, 3, 4), (1, 1), (1, 5), (3, 1, 2), (0, 3)])
-def test_grid_of_pixels(shape: tuple[int, ...]) -> None:
-    image = torch.rand(2, *shape)
-    given = image.movedim(0, 1) if len(shape) == 3 else image
-    data = ToGridGraph()(given)
-    points = list(np.ndindex(*shape))
-    assert data.grid_shape.tolist() == [list(shape)]
-    assert data.pos.tolist() == [list(map(float, point)) for point in points]
-    for node, point in enumerate(points):
-        assert torch.equal(data.x[node], image[(slice(None), *point)])
-    expected = [
-        [i, j]
-        for i, p in enumerate(points)
-        for j, q in enumerate(points)
-        if sum(abs(a - b) for a, b in zip(p, q, strict=True)) == 1
-    ]
-    assert data.edge_index.t().tolist() == expected
-    assert data.num_nodes == len(points)
+def test_grid_of_pixels(subtests: pytest.Subtests) -> None:
+    for shape in [(7,), (3, 4), (2, 3, 4), (1, 1), (1, 5), (3, 1, 2), (0, 3)]:
+        with subtests.test(shape=shape):
+            image = torch.rand(2, *shape)
+            given = image.movedim(0, 1) if len(shape) == 3 else image
+            data = ToGridGraph()(given)
+            points = list(np.ndindex(*shape))
+            assert data.grid_shape.tolist() == [list(shape)]
+            assert data.pos.tolist() == [list(map(float, point)) for point in points]
+            for node, point in enumerate(points):
+                assert torch.equal(data.x[node], image[(slice(None), *point)])
+            expected = [
+                [i, j]
+                for i, p in enumerate(points)
+                for j, q in enumerate(points)
+                if sum(abs(a - b) for a, b in zip(p, q, strict=True)) == 1
+            ]
+            assert data.edge_index.t().tolist() == expected
+            assert data.num_nodes == len(points)
 
 
 def test_shapes_are_batched() -> None:
@@ -48,10 +49,10 @@ def test_functional_names_and_repr() -> None:
     assert repr(ToGridGraph()) == 'ToGridGraph()'
 
 
-@pytest.mark.parametrize('shape', [(), (-1, -6), 5, (2.0, 3), '23', None])
-def test_bad_shapes_are_named(shape: object) -> None:
-    with pytest.raises(ValueError, match=r'^shape: got'):
-        AddGridShape(shape)
+def test_bad_shapes_are_named(subtests: pytest.Subtests) -> None:
+    for shape in [(), (-1, -6), 5, (2.0, 3), '23', None]:
+        with subtests.test(shape=shape), pytest.raises(ValueError, match=r'^shape: got'):
+            AddGridShape(shape)
 
 
 def test_bad_data_is_named() -> None:

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -58,20 +56,18 @@ def test_a_batch_is_one_by_one() -> None:
     torch.testing.assert_close(batch.normal, torch.cat([AddNormals(k=6)(data).normal for data in graphs]))
 
 
-@pytest.mark.parametrize(
-    'pos',
-    [
+def test_points_on_a_line_have_none(subtests: pytest.Subtests) -> None:
+    for pos in [
         torch.zeros(0, 3),
         torch.zeros(1, 3),
         torch.zeros(7, 3),
         torch.arange(8.0).view(-1, 1) * torch.ones(1, 3),
         torch.tensor([[0.0, 1.0, 2.0], [1.0, 5.0, 2.0]]),
-    ],
-)
-def test_points_on_a_line_have_none(pos: torch.Tensor) -> None:
-    normal = AddNormals()(Data(pos=pos)).normal
-    assert normal.shape == pos.shape
-    assert not normal.any()
+    ]:
+        with subtests.test(pos=pos):
+            normal = AddNormals()(Data(pos=pos)).normal
+            assert normal.shape == pos.shape
+            assert not normal.any()
 
 
 def test_appending_to_x() -> None:
@@ -94,20 +90,17 @@ def test_functional_name_and_repr() -> None:
     assert repr(AddNormals(8)) == "AddNormals(k=8, orient='outward', cat=False)"
 
 
-@pytest.mark.parametrize(
-    ('argument', 'call'),
-    [
+def test_bad_input_is_named(subtests: pytest.Subtests) -> None:
+    for argument, call in [
         ('k', lambda: AddNormals(2)),
         ('orient', lambda: AddNormals(orient='down')),
         ('data', lambda: AddNormals()(HeteroData())),
         ('data', lambda: AddNormals()(Data(x=torch.ones(2, 1)))),
         ('data', lambda: AddNormals()(Data(pos=torch.ones(2, 1)))),
         ('pos', lambda: AddNormals()(Data(pos=torch.full((2, 3), torch.nan)))),
-    ],
-)
-def test_bad_input_is_named(argument: str, call: Any) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        call()
+    ]:
+        with subtests.test(argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            call()
 
 
 def test_features_of_no_points_and_normals_have_their_columns() -> None:

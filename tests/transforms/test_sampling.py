@@ -90,9 +90,8 @@ def test_functional_names_and_repr() -> None:
     assert repr(FarthestSampling(4)) == 'FarthestSampling(4, seed=0)'
 
 
-@pytest.mark.parametrize(
-    ('argument', 'call'),
-    [
+def test_bad_input_is_named(subtests: pytest.Subtests) -> None:
+    for argument, call in [
         ('num', lambda: RandomSampling(0)),
         ('num', lambda: FarthestSampling(-1)),
         ('num', lambda: farthest_points(torch.rand(3, 3), 0)),
@@ -105,11 +104,9 @@ def test_functional_names_and_repr() -> None:
         ('data', lambda: FarthestSampling(1)(Data(x=torch.rand(2, 1)))),
         ('data', lambda: RandomSampling(1)(HeteroData())),
         ('data', lambda: RandomSampling(1)(Batch.from_data_list([cloud(), cloud()]))),
-    ],
-)
-def test_bad_input_is_named(argument: str, call: Any) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        call()
+    ]:
+        with subtests.test(argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            call()
 
 
 @pytest.mark.parametrize('sampling', SAMPLINGS)

@@ -1,7 +1,6 @@
 """Signatures and docstrings of classes that hand keyword arguments on."""
 
 import inspect
-from collections.abc import Callable
 
 import pytest
 
@@ -82,15 +81,12 @@ def test_calls_are_plain_calls() -> None:
         Layer(2, kind=3)
 
 
-@pytest.mark.parametrize(
-    ('call', 'message'),
-    [
+def test_arguments_that_a_class_does_not_show_are_refused_in_its_name(subtests: pytest.Subtests) -> None:
+    for call, message in [
         (lambda: nn.GRFAttention(8, 2, mask=masks.PackingMask()), r"^GRFAttention: .*unexpected keyword argument 'mask'"),
         (lambda: nn.GRFAttention(8, 2, num_walk=3), r"^GRFAttention: .*unexpected keyword argument 'num_walk'"),
         (lambda: masks.GRFMask(num_walk=3), r"^GRFMask: .*unexpected keyword argument 'num_walk'"),
         (lambda: nn.AsymmetricGRFAttention(8, 2, asymmetric=True), r"^AsymmetricGRFAttention: .*'asymmetric'"),
-    ],
-)
-def test_arguments_that_a_class_does_not_show_are_refused_in_its_name(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(TypeError, match=message):
-        call()
+    ]:
+        with subtests.test(message=message), pytest.raises(TypeError, match=message):
+            call()

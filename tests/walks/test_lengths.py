@@ -20,11 +20,12 @@ CASES: list[tuple[WalkLength, NDArray[np.float64]]] = [
 ]
 
 
-@pytest.mark.parametrize(('length', 'expected'), CASES, ids=repr)
-def test_survival_is_that_of_the_distribution(length: WalkLength, expected: NDArray[np.float64]) -> None:
-    np.testing.assert_allclose(length.survival(5).numpy(), expected, atol=1e-12)
-    np.testing.assert_allclose(length.survival(2).numpy(), expected[:3], atol=1e-12)
-    assert length.survival(0).tolist() == [1.0]
+def test_survival_is_that_of_the_distribution(subtests: pytest.Subtests) -> None:
+    for length, expected in CASES:
+        with subtests.test(length=length, expected=expected):
+            np.testing.assert_allclose(length.survival(5).numpy(), expected, atol=1e-12)
+            np.testing.assert_allclose(length.survival(2).numpy(), expected[:3], atol=1e-12)
+            assert length.survival(0).tolist() == [1.0]
 
 
 @pytest.mark.parametrize('length', [case[0] for case in CASES], ids=repr)
@@ -64,25 +65,25 @@ def test_distributions_by_name() -> None:
     assert walk_length(FixedLength(2)) == FixedLength(2)
 
 
-@pytest.mark.parametrize(('length', 'expected'), CASES, ids=repr)
-def test_longest_is_the_last_that_survives(length: WalkLength, expected: NDArray[np.float64]) -> None:
-    last = int(np.flatnonzero(expected)[-1])
-    assert length.longest == (None if last == 5 else last)
+def test_longest_is_the_last_that_survives(subtests: pytest.Subtests) -> None:
+    for length, expected in CASES:
+        with subtests.test(length=length, expected=expected):
+            last = int(np.flatnonzero(expected)[-1])
+            assert length.longest == (None if last == 5 else last)
 
 
 BAD = ['unknown:1', 'poisson', 'poisson:-1', 'geometric:1', 'fixed:1.5', 'fixed:-1', 'fixed:inf', 'fixed:1,2', '']
 BAD += ['survival:', 'survival:0.5', 'survival:1,0.5,0.6', 'survival:1,x']
 
 
-@pytest.mark.parametrize('text', BAD)
-def test_unknown_distributions_are_refused(text: str) -> None:
-    with pytest.raises(ValueError, match=r'^walk_length: got'):
-        walk_length(text)
+def test_unknown_distributions_are_refused(subtests: pytest.Subtests) -> None:
+    for text in BAD:
+        with subtests.test(text=text), pytest.raises(ValueError, match=r'^walk_length: got'):
+            walk_length(text)
 
 
-@pytest.mark.parametrize(
-    ('name', 'make'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for name, make in [
         ('p_halt', lambda: GeometricLength(1.0)),
         ('p_halt', lambda: GeometricLength(-0.5)),
         ('hops', lambda: FixedLength(-1)),
@@ -93,8 +94,6 @@ def test_unknown_distributions_are_refused(text: str) -> None:
         ('given', lambda: SurvivalLength((1.0, 0.5, 0.6))),
         ('given', lambda: SurvivalLength((1.0, float('nan')))),
         ('max_walk_length', lambda: GeometricLength(0.5).survival(-1)),
-    ],
-)
-def test_bad_arguments_are_named(name: str, make: object) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        make()
+    ]:
+        with subtests.test(name=name), pytest.raises(ValueError, match=f'^{name}: got'):
+            make()

@@ -15,9 +15,8 @@ def judge(masked: tuple[float, ...], without: tuple[float, ...], maximize: bool 
     return decide({'GIN+Hop': runs(*masked)}, {'GIN+None': runs(*without)}, 'accuracy', maximize)
 
 
-@pytest.mark.parametrize(
-    ('masked', 'without', 'maximize', 'word', 'said'),
-    [
+def test_verdicts(subtests: pytest.Subtests) -> None:
+    for masked, without, maximize, word, said in [
         ((0.9, 0.91, 0.92), (0.6, 0.62, 0.61), True, 'gain', 'GIN+Hop gains 0.300 ± 0.006 accuracy'),
         ((0.6, 0.62, 0.61), (0.9, 0.91, 0.92), True, 'loss', 'No mask helps: GIN+Hop, the best with a mask, loses 0.300'),
         ((0.6, 0.62, 0.61), (0.9, 0.91, 0.92), False, 'gain', 'GIN+Hop has 0.300 ± 0.006 accuracy less than'),
@@ -25,12 +24,11 @@ def judge(masked: tuple[float, ...], without: tuple[float, ...], maximize: bool 
         ((0.60, 0.64, 0.62), (0.60, 0.61, 0.62), True, 'undecided', '9 more seeds would decide'),
         ((0.5, 0.5), (0.5, 0.5), True, 'none', 'have the same accuracy in all 2 seeds'),
         ((0.62,), (0.61,), True, 'undecided', 'with one seed. Two more would show an error'),
-    ],
-)
-def test_verdicts(masked: tuple[float, ...], without: tuple[float, ...], maximize: bool, word: str, said: str) -> None:
-    verdict = judge(masked, without, maximize)
-    assert verdict.word == word
-    assert said in verdict.sentence
+    ]:
+        with subtests.test(masked=masked, without=without, maximize=maximize, word=word, said=said):
+            verdict = judge(masked, without, maximize)
+            assert verdict.word == word
+            assert said in verdict.sentence
 
 
 def test_the_number_of_seeds_that_would_decide() -> None:

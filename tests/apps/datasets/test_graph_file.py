@@ -152,15 +152,16 @@ BROKEN = {
 }
 
 
-@pytest.mark.parametrize('case', BROKEN)
-def test_broken_files_are_refused_at_their_place(case: str) -> None:
-    name, text, message = BROKEN[case]
-    Path(name).write_text(text)
-    Path('nodes.csv').write_text('id,label\na,0\nb,1\nc,1\n')
-    nodes = {'nodes': 'nodes.csv'} if case == 'number' else {}
-    with pytest.raises(ValueError, match=message):
-        read(name, **nodes)
-    assert not list(Path('stored').rglob('*.pt'))  # nothing is stored
+def test_broken_files_are_refused_at_their_place(subtests: pytest.Subtests) -> None:
+    for case in BROKEN:
+        with subtests.test(case=case):
+            name, text, message = BROKEN[case]
+            Path(name).write_text(text)
+            Path('nodes.csv').write_text('id,label\na,0\nb,1\nc,1\n')
+            nodes = {'nodes': 'nodes.csv'} if case == 'number' else {}
+            with pytest.raises(ValueError, match=message):
+                read(name, **nodes)
+            assert not list(Path('stored').rglob('*.pt'))  # nothing is stored
 
 
 def test_tables_that_disagree_are_refused() -> None:
@@ -183,9 +184,8 @@ class Code:
         return print, ('code of the file ran',)
 
 
-@pytest.mark.parametrize(
-    ('graphs', 'message'),
-    [
+def test_labels_and_graphs_that_cannot_be_trained_on(subtests: pytest.Subtests) -> None:
+    for graphs, message in [
         ([graph(torch.tensor([1])) for _ in range(5)], 'as the only label'),
         (graph(None), "'y', which graphs.pt, graph 0 lacks"),
         (graph(None, edge_weight=torch.ones(4), kind=torch.arange(3)), 'lacks; accepted: kind; name'),
@@ -213,11 +213,9 @@ class Code:
         (networkx.path_graph(3), r'networkx.classes.graph.Graph; .*networkx.write_graphml'),
         ([], 'without graphs'),
         ([3], 'int in graphs.pt, entry 0'),
-    ],
-)
-def test_labels_and_graphs_that_cannot_be_trained_on(graphs: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        read(save(graphs))
+    ]:
+        with subtests.test(graphs=graphs, message=message), pytest.raises(ValueError, match=message):
+            read(save(graphs))
 
 
 def test_one_hot_labels_and_a_file_in_place_of_a_folder_are_noticed() -> None:

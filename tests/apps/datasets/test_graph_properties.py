@@ -38,8 +38,12 @@ def test_labels_are_distances(property: str) -> None:
 
 
 @pytest.mark.parametrize('name', FAMILIES)
-@pytest.mark.parametrize('size', [8, 25, 34])
-def test_families(name: str, size: int) -> None:
+def test_families(name: str) -> None:
+    for size in (8, 25, 34):
+        assert_is_of_family(name, size)
+
+
+def assert_is_of_family(name: str, size: int) -> None:
     edges = FAMILIES[name](size, np.random.default_rng(size))
     graph = networkx.Graph()
     graph.add_nodes_from(range(size))
@@ -79,18 +83,15 @@ def test_graphs_are_connected_and_undirected_with_families_in_all_splits() -> No
     assert not torch.equal(again._data.y, other._data.y)
 
 
-@pytest.mark.parametrize(
-    ('arguments', 'message'),
-    [
+def test_arguments_outside_their_range(subtests: pytest.Subtests) -> None:
+    for arguments, message in [
         ({'property': 'radius'}, "property: got 'radius'"),
         ({'num_graphs': 9}, 'num_graphs: got 9'),
         ({'least': 7}, 'least: got 7'),
         ({'least': 20, 'most': 19}, 'most: got 19; accepted: whole numbers from 20'),
-    ],
-)
-def test_arguments_outside_their_range(arguments: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        GraphProperties(**arguments)
+    ]:
+        with subtests.test(arguments=arguments, message=message), pytest.raises(ValueError, match=message):
+            GraphProperties(**arguments)
 
 
 def test_chosen_families() -> None:

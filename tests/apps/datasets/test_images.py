@@ -66,18 +66,15 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         load_images('cifar10', write(tmp_path))
 
 
-@pytest.mark.parametrize(
-    'changes',
-    [
+def test_files_of_other_contents_are_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for changes in [
         {'y_test': None},
         {'y_train': np.zeros(24, dtype=np.uint8)},
         {'x_train': np.zeros((25, 28, 28))},
         {'x_test': np.zeros((7, 784), dtype=np.uint8)},
-    ],
-)
-def test_files_of_other_contents_are_refused(tmp_path: Path, changes: dict[str, object]) -> None:
-    with pytest.raises(ValueError, match=r'root: got .*mnist_subset\.npz'):
-        load_images('mnist', write(tmp_path, **changes))
+    ]:
+        with subtests.test(changes=changes), pytest.raises(ValueError, match=r'root: got .*mnist_subset\.npz'):
+            load_images('mnist', write(tmp_path, **changes))
 
 
 def test_files_that_are_no_archives_are_refused(tmp_path: Path) -> None:

@@ -39,10 +39,9 @@ def test_splits_and_seeds() -> None:
     assert MajorityTrees(num_graphs=11, size=10, seed=4)[0].edge_index.tolist() != whole[0].edge_index.tolist()
 
 
-@pytest.mark.parametrize(
-    'arguments', [{'split': 'all'}, {'num_graphs': 4}, {'size': 2}, {'radius': -1}, {'num_keys': 0}, {'seed': 'x'}], ids=str
-)
-def test_arguments_outside_their_range_are_refused(arguments: dict[str, object]) -> None:
-    (name,) = arguments
-    with pytest.raises(ValueError, match=name):
-        MajorityTrees(**arguments)
+def test_arguments_outside_their_range_are_refused(subtests: pytest.Subtests) -> None:
+    for arguments in [{'split': 'all'}, {'num_graphs': 4}, {'size': 2}, {'radius': -1}, {'num_keys': 0}, {'seed': 'x'}]:
+        with subtests.test(arguments=arguments):
+            (name,) = arguments
+            with pytest.raises(ValueError, match=name):
+                MajorityTrees(**arguments)

@@ -214,15 +214,12 @@ def test_transforms_are_applied() -> None:
     assert ClothRollouts(**SMALL, transform=mark)[0].mark == dataset[0].mark
 
 
-@pytest.mark.parametrize(
-    ('name', 'arguments'),
-    [
+def test_bad_arguments_of_the_dataset(subtests: pytest.Subtests) -> None:
+    for name, arguments in [
         ('split', {'split': 'dev'}),
         ('num_rollouts', {'num_rollouts': 0}),
         ('num_steps', {'num_steps': 8}),
         ('side', {'side': 1}),
-    ],
-)
-def test_bad_arguments_of_the_dataset(name: str, arguments: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f'^{name}: got'):
-        ClothRollouts(**SMALL | arguments)
+    ]:
+        with subtests.test(name=name, arguments=arguments), pytest.raises(ValueError, match=f'^{name}: got'):
+            ClothRollouts(**SMALL | arguments)

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import pytest
 import torch
@@ -117,9 +115,8 @@ def test_nothing_at_all() -> None:
     assert distance_to_full_attention(empty, empty, empty, [1]).tolist() == [[0, 0]]
 
 
-@pytest.mark.parametrize(
-    ('argument', 'call'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for argument, call in [
         ('edge_index', lambda: attention_degrees(torch.zeros(3, 2).long(), torch.ones(2, 1), 1)),
         ('edge_index', lambda: attention_degrees(torch.tensor([[0], [2]]), torch.ones(1, 1), 2)),
         ('alpha', lambda: attention_degrees(torch.zeros(2, 2).long(), torch.ones(3, 1), 1)),
@@ -131,8 +128,6 @@ def test_nothing_at_all() -> None:
         ('ks', lambda: distance_to_full_attention(torch.ones(2, 1, 1), torch.ones(2, 1, 1), torch.ones(2, 1, 1), 5)),
         ('k', lambda: cumulative_full_attention(torch.ones(2, 1, 1), torch.ones(2, 1, 2), [1])),
         ('v', lambda: distance_to_full_attention(torch.ones(2, 1, 1), torch.ones(2, 1, 1), torch.ones(3, 1, 1), [1])),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, call: Any) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        call()
+    ]:
+        with subtests.test(argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            call()

@@ -246,9 +246,8 @@ def test_repeated_edges_are_hops_of_their_own() -> None:
     assert load_constant(mask, data, walkwise=True).item() == pytest.approx(1 + 0.8 * 2)
 
 
-@pytest.mark.parametrize(
-    ('argument', 'call'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for argument, call in [
         ('t', lambda: deviation_bound(0.0, 4, 1.0)),
         ('num_walks', lambda: deviation_bound(1.0, 0, 1.0)),
         ('c', lambda: deviation_bound(1.0, 4, -1.0)),
@@ -259,8 +258,6 @@ def test_repeated_edges_are_hops_of_their_own() -> None:
         ('p_halt', lambda: sparsity_bound(4, 1.0, 0.1)),
         ('max_walk_length', lambda: sparsity_bound(4, 0.0, 0.1)),
         ('mask', lambda: load_constant(make(importance=False), small_graph())),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, call: Any) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        call()
+    ]:
+        with subtests.test(argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            call()

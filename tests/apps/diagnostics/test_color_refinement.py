@@ -217,9 +217,8 @@ def test_gps_model_separates_the_pair_with_encodings(pair: str, encode: Any) -> 
     assert (first - second).abs().max() > 0.01
 
 
-@pytest.mark.parametrize(
-    ('argument', 'call'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for argument, call in [
         ('edge_index', lambda: color_refinement(torch.zeros(3, 2).long(), 1)),
         ('edge_index', lambda: color_refinement(torch.tensor([[0], [2]]), 2)),
         ('colors', lambda: color_refinement(ring(3), 3, torch.zeros(4))),
@@ -232,11 +231,9 @@ def test_gps_model_separates_the_pair_with_encodings(pair: str, encode: Any) -> 
         ('edge_attrs', lambda: wl_equivalent(*PAIRS['hexagon, two triangles'], edge_attrs=['edge_attr'])),
         ('attrs', lambda: wl_equivalent(*[Data(x=torch.zeros(2), edge_index=ring(3), num_nodes=3)] * 2, attrs=['x'])),
         ('attrs', lambda: wl_equivalent(*(Data(x=torch.ones(3, size), edge_index=ring(3)) for size in (1, 2)), attrs=['x'])),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, call: Any) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        call()
+    ]:
+        with subtests.test(argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            call()
 
 
 def test_attributes_of_nothing() -> None:

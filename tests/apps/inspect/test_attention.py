@@ -42,7 +42,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize('attention', ['KMIP', 'GRFSoftmax', 'AsymmetricGRF'])
+@pytest.mark.parametrize('attention', ['KMIP', 'GRFSoftmax'])
 def test_tables_and_pictures(
     tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str], attention: str
 ) -> None:

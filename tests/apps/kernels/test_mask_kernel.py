@@ -172,9 +172,8 @@ def test_posteriors_of_a_batch_of_candidates() -> None:
     assert picked.argmax() == improvement(mean, variance).argmax()
 
 
-@pytest.mark.parametrize(
-    ('mask', 'x', 'error'),
-    [
+def test_errors_name_the_argument(subtests: pytest.Subtests) -> None:
+    for mask, x, error in [
         (HeatKernelMask(), torch.tensor([0, 6]), 'x: got numbers from 0 to 6; accepted: nodes, whole numbers from 0 to 5'),
         (HeatKernelMask(), torch.tensor([0.5]), 'x: got fractions; accepted: nodes, whole numbers'),
         (HeatKernelMask(), torch.tensor([True, False]), r'x: got torch.bool; accepted: nodes, whole numbers; for a mask'),
@@ -186,11 +185,9 @@ def test_posteriors_of_a_batch_of_candidates() -> None:
         ),
         (GRFMask(asymmetric='pairs', independent_ensembles=True), torch.tensor([0]), 'mask: got an asymmetric matrix'),
         (AdjacencyMask(), torch.tensor([0]), 'mask: got a matrix with an eigenvalue of at most'),
-    ],
-)
-def test_errors_name_the_argument(mask: Any, x: Tensor, error: str) -> None:
-    with pytest.raises(ValueError, match=f'^{error}'):
-        MaskKernel(mask, small_graph())(x).to_dense()
+    ]:
+        with subtests.test(mask=mask, x=x, error=error), pytest.raises(ValueError, match=f'^{error}'):
+            MaskKernel(mask, small_graph())(x).to_dense()
 
 
 def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
@@ -211,15 +208,14 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
     assert torch.equal(again, same)
 
 
-@pytest.mark.parametrize('scale', [1.0, 0.5])
 @pytest.mark.parametrize(
-    'mask',
+    ('mask', 'scale'),
     [
-        HeatKernelMask(lam=0.5),
-        2.0 * GRFMask(num_walks=8),
-        GRFMask(num_walks=8) + HeatKernelMask(lam=0.5),
-        PowerSeriesMask(order=2, parameterization='f'),
-        LowRankMask(left=FACTORS, right=FACTORS),
+        (HeatKernelMask(lam=0.5), 1.0),
+        (2.0 * GRFMask(num_walks=8), 0.5),
+        (GRFMask(num_walks=8) + HeatKernelMask(lam=0.5), 1.0),
+        (PowerSeriesMask(order=2, parameterization='f'), 0.5),
+        (LowRankMask(left=FACTORS, right=FACTORS), 1.0),
     ],
     ids=['heat kernel', 'scaled', 'sum', 'power series', 'low rank'],
 )
@@ -235,9 +231,8 @@ def test_samples_of_large_graphs_have_the_full_variance(mask: Mask, scale: float
     np.testing.assert_allclose(samples.numpy().var(0), expected, rtol=5 * (2 / number) ** 0.5)
 
 
-@pytest.mark.parametrize(
-    ('change', 'error'),
-    [
+def test_wrong_arguments_of_samples(subtests: pytest.Subtests) -> None:
+    for change, error in [
         ({'y': torch.ones(3)}, r'y: got shape \(3,\); accepted: \[4\]'),
         ({'y': Y}, 'y: got ndarray; accepted: tensors'),
         ({'y': torch.tensor([0.0, torch.nan, 1.0, torch.inf])}, 'y: got nan; accepted: finite numbers'),
@@ -251,10 +246,9 @@ def test_samples_of_large_graphs_have_the_full_variance(mask: Mask, scale: float
         ({'num_samples': 0}, 'num_samples: got 0'),
         ({'covariance': GRFMask()(small_graph())}, r'covariance: got \w+; accepted: .*to_linear_operator'),
         ({'covariance': GRFMask(2)(small_graph()).to_linear_operator()}, r'covariance: got shape \(2, 6, 6\)'),
-    ],
-)
-def test_wrong_arguments_of_samples(change: dict[str, Any], error: str) -> None:
-    covariance = GRFMask()(small_graph()).to_linear_operator()
-    given = {'covariance': covariance, 'nodes': torch.from_numpy(TRAIN), 'y': torch.from_numpy(Y), 'noise': NOISE}
-    with pytest.raises(ValueError, match=f'^{error}'):
-        sample_posterior(**given | change)
+    ]:
+        with subtests.test(change=change, error=error):
+            covariance = GRFMask()(small_graph()).to_linear_operator()
+            given = {'covariance': covariance, 'nodes': torch.from_numpy(TRAIN), 'y': torch.from_numpy(Y), 'noise': NOISE}
+            with pytest.raises(ValueError, match=f'^{error}'):
+                sample_posterior(**given | change)

@@ -2,13 +2,11 @@ from __future__ import annotations
 
 import math
 from itertools import permutations
-from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from grids import covering
-from torch import Tensor
 
 from pyg_topomask.apps.recommend.evaluation import evaluate, popularity_groups, rank_items
 
@@ -73,9 +71,8 @@ def test_ranking_leaves_out_what_was_seen() -> None:
 NAN, NONE = torch.tensor([[1.0], [torch.nan]]), torch.empty(2, 0)
 
 
-@pytest.mark.parametrize(
-    ('users', 'items', 'index', 'seen', 'error'),
-    [
+def test_what_cannot_be_ranked(subtests: pytest.Subtests) -> None:
+    for users, items, index, seen, error in [
         (NAN, torch.ones(3, 1), [0], NONE, 'users: got NaN or infinite numbers; accepted: finite'),
         (
             torch.ones(3, 1),
@@ -100,28 +97,27 @@ NAN, NONE = torch.tensor([[1.0], [torch.nan]]), torch.empty(2, 0)
         (torch.ones(3, 1), np.ones((2, 1)), [0], NONE, 'items: got ndarray; accepted: tensors'),
         (torch.ones(3, 1), torch.ones(2, 1).double(), [0], NONE, 'items: got torch.float64 for users of torch.float32'),
         (torch.ones(3, 1).long(), torch.ones(2, 1).long(), [0], NONE, 'items: got torch.int64 for users of torch.int64'),
-    ],
-)
-def test_what_cannot_be_ranked(users: Tensor, items: Tensor, index: list[Any], seen: Tensor, error: str) -> None:
-    with pytest.raises(ValueError, match=f'^{error}'):
-        rank_items(users, items, torch.tensor(index), seen, k=1)
+    ]:
+        with (
+            subtests.test(users=users, items=items, index=index, seen=seen, error=error),
+            pytest.raises(ValueError, match=f'^{error}'),
+        ):
+            rank_items(users, items, torch.tensor(index), seen, k=1)
 
 
-@pytest.mark.parametrize(
-    ('pairs', 'error'),
-    [
+def test_pairs_of_another_shape_or_type(subtests: pytest.Subtests) -> None:
+    for pairs, error in [
         (torch.zeros(3, 2, dtype=torch.long), r'got shape \(3, 2\); accepted: \[2, E\]'),
         (torch.zeros(2, dtype=torch.long), r'got shape \(2,\); accepted: \[2, E\]'),
         (torch.empty(0), r'got shape \(0,\); accepted: \[2, E\]'),
         (torch.zeros(2, 1), 'got torch.float32; accepted: int32 and int64'),
         (torch.ones(2, 1, dtype=torch.bool), 'got torch.bool; accepted: int32 and int64'),
         ([[0], [1]], 'got list; accepted: tensors'),
-    ],
-)
-def test_pairs_of_another_shape_or_type(pairs: object, error: str) -> None:
-    for argument, given in (('targets', {'seen': NONE}), ('seen', {'targets': NONE})):
-        with pytest.raises(ValueError, match=f'^{argument}: {error}'):
-            evaluate(torch.eye(2), torch.eye(2), **given, **{argument: pairs}, k=1)
+    ]:
+        with subtests.test(pairs=pairs, error=error):
+            for argument, given in (('targets', {'seen': NONE}), ('seen', {'targets': NONE})):
+                with pytest.raises(ValueError, match=f'^{argument}: {error}'):
+                    evaluate(torch.eye(2), torch.eye(2), **given, **{argument: pairs}, k=1)
 
 
 def test_pairs_of_32_bits_and_none_of_any_type() -> None:
@@ -187,11 +183,12 @@ def test_popularity_groups() -> None:
     assert torch.equal(group, expected)
 
 
-@pytest.mark.parametrize('k', [[], 5.0, [1, 2.0], '2'])
-def test_cutoffs_that_are_none(k: object) -> None:
-    pair = torch.tensor([[0], [0]])
-    with pytest.raises(ValueError, match=r'^k: got .*; accepted: an integer, and a list of one or more$'):
-        evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=k)
+def test_cutoffs_that_are_none(subtests: pytest.Subtests) -> None:
+    for k in [[], 5.0, [1, 2.0], '2']:
+        with subtests.test(k=k):
+            pair = torch.tensor([[0], [0]])
+            with pytest.raises(ValueError, match=r'^k: got .*; accepted: an integer, and a list of one or more$'):
+                evaluate(torch.eye(2), torch.eye(2), pair, pair[:, :0], k=k)
 
 
 def test_groups_of_other_items() -> None:

@@ -94,9 +94,8 @@ def test_lists_are_not_taken_for_ratings(tmp_path: Path, text: str) -> None:
     assert read_interactions(tmp_path / 'a.txt').size(1) == sum(len(line.split()) - 1 for line in text.splitlines())
 
 
-@pytest.mark.parametrize(
-    ('layout', 'text', 'message'),
-    [
+def test_broken_files(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for layout, text, message in [
         ('lists', '0 1\n1 x\n', r'a\.txt, line 2: got .1 x.; accepted: integer ids from 0 to 9223372036854775807'),
         ('lists', '0 1\n\n0 1.5\n', r'a\.txt, line 3: got'),
         ('lists', '0 -1\n', r'a\.txt, line 1: got .0 -1.; accepted: integer ids from 0'),
@@ -114,12 +113,11 @@ def test_lists_are_not_taken_for_ratings(tmp_path: Path, text: str) -> None:
         ('pairs', '1|17|4.0\n', r"a\.txt, line 1: got '1\|17\|4.0'; .*; the words are separated by '\|': blanks, commas and"),
         ('lists', '0 1\n1;17;4\n', r"a\.txt, line 2: got '1;17;4'; .*; the words are separated by ';': blanks, commas and"),
         ('columns', '', 'layout: got .columns.; accepted: lists, pairs'),
-    ],
-)
-def test_broken_files(tmp_path: Path, layout: str, text: str, message: str) -> None:
-    (tmp_path / 'a.txt').write_text(text)
-    with pytest.raises(ValueError, match=message):
-        read_interactions(tmp_path / 'a.txt', layout)
+    ]:
+        with subtests.test(layout=layout, text=text, message=message):
+            (tmp_path / 'a.txt').write_text(text)
+            with pytest.raises(ValueError, match=message):
+                read_interactions(tmp_path / 'a.txt', layout)
 
 
 def test_bytes_that_are_no_text(tmp_path: Path) -> None:
@@ -148,9 +146,8 @@ def test_broken_compressed_files(tmp_path: Path, suffix: str, module) -> None:
         read_interactions(tmp_path / f'absent{suffix}')
 
 
-@pytest.mark.parametrize(
-    ('arrays', 'message'),
-    [
+def test_broken_archives(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for arrays, message in [
         ({'rows': np.zeros(2)}, r'got the arrays .*; accepted: archives of .*, and archives with row and col'),
         ({'row': np.array([0.5, 1.7]), 'col': np.arange(2)}, r'got row of float64 and shape \(2,\), col of int64'),
         ({'row': np.arange(3), 'col': np.arange(2)}, r'got row of int64 and shape \(3,\), col of int64 and shape \(2,\)'),
@@ -159,12 +156,11 @@ def test_broken_compressed_files(tmp_path: Path, suffix: str, module) -> None:
         ({'row': np.array([2**63], np.uint64), 'col': np.array([0])}, r'got an id below 0 or above'),
         ({'row': np.array([None]), 'col': np.array([0])}, r'got a broken archive'),
         ({'format': np.array('csr'), 'row': np.arange(2), 'col': np.arange(2)}, r'got a broken archive'),
-    ],
-)
-def test_broken_archives(tmp_path: Path, arrays: dict[str, np.ndarray], message: str) -> None:
-    np.savez(tmp_path / 'a.npz', **arrays)
-    with pytest.raises(ValueError, match=rf'a\.npz: {message}'):
-        read_interactions(tmp_path / 'a.npz')
+    ]:
+        with subtests.test(arrays=arrays, message=message):
+            np.savez(tmp_path / 'a.npz', **arrays)
+            with pytest.raises(ValueError, match=rf'a\.npz: {message}'):
+                read_interactions(tmp_path / 'a.npz')
 
 
 def test_what_is_no_archive(tmp_path: Path) -> None:

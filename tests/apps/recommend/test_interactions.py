@@ -33,19 +33,16 @@ def test_gaps_duplicates_and_overlap() -> None:
     assert repr(dataset) == 'InteractionDataset(users=3, items=3, train=2, val=1, test=1)'
 
 
-@pytest.mark.parametrize(
-    ('train', 'message'),
-    [
+def test_bad_pairs(subtests: pytest.Subtests) -> None:
+    for train, message in [
         (torch.zeros(3, 2, dtype=torch.long), r'train: got shape \(3, 2\); accepted: \[2, E\]'),
         ([[1, 2], [2, 5]], 'train: got list; accepted: tensors'),
         (torch.zeros(2, 2), 'train: got torch.float32'),
         (pairs((0, -1)), 'train: got a negative id'),
         (pairs(), 'train: got no interaction'),
-    ],
-)
-def test_bad_pairs(train: Tensor, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        InteractionDataset.from_pairs(train)
+    ]:
+        with subtests.test(train=train, message=message), pytest.raises(ValueError, match=message):
+            InteractionDataset.from_pairs(train)
 
 
 def test_split_counts_follow_the_rule() -> None:
@@ -79,10 +76,10 @@ def test_split_is_per_user_seeded_and_random() -> None:
     assert (train.size(1), val.size(1), test.size(1)) == (1000, 0, 0)
 
 
-@pytest.mark.parametrize('ratios', [(-0.1, 0.1), (0.5, 0.5), (0.1, -0.1), (float('nan'), 0.1), ('0.1', 0.1)])
-def test_bad_ratios(ratios: tuple[float, float]) -> None:
-    with pytest.raises(ValueError, match='val_ratio, test_ratio: got'):
-        split_per_user(pairs((0, 1)), *ratios)
+def test_bad_ratios(subtests: pytest.Subtests) -> None:
+    for ratios in [(-0.1, 0.1), (0.5, 0.5), (0.1, -0.1), (float('nan'), 0.1), ('0.1', 0.1)]:
+        with subtests.test(ratios=ratios), pytest.raises(ValueError, match='val_ratio, test_ratio: got'):
+            split_per_user(pairs((0, 1)), *ratios)
 
 
 def test_graph_against_dense() -> None:

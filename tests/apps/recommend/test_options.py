@@ -47,9 +47,8 @@ def test_natural_values(tmp_path: Path, key: str, word: str, expected: object) -
     assert load_config(path) == cfg
 
 
-@pytest.mark.parametrize(
-    ('key', 'word', 'message'),
-    [
+def test_other_values_are_refused(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    for key, word, message in [
         ('recommend.k', 'many', "recommend.k: got 'many'; accepted: values of type int"),
         ('recommend.patience', 'true', "recommend.patience: got 'true'; accepted: values of type int"),
         ('recommend.progress', '1', "recommend.progress: got '1'; accepted: values of type bool"),
@@ -60,14 +59,13 @@ def test_natural_values(tmp_path: Path, key: str, word: str, expected: object) -
         ('recommend.MGFormer', '3', "recommend.MGFormer: got '3'; accepted: keys and their values"),
         ('recommend.k.x', '3', "recommend.k: got {'x': '3'}; accepted: values of type int"),
         ('seed', '-1', 'seed: got -1; accepted: whole numbers from 0'),
-    ],
-)
-def test_other_values_are_refused(tmp_path: Path, key: str, word: str, message: str) -> None:
-    path = tmp_path / 'a.yaml'
-    path.write_text('seed: 1\n')
-    with pytest.raises(ValueError) as caught:
-        load_config(path, [key, word])
-    assert str(caught.value).startswith(message)
+    ]:
+        with subtests.test(key=key, word=word, message=message):
+            path = tmp_path / 'a.yaml'
+            path.write_text('seed: 1\n')
+            with pytest.raises(ValueError) as caught:
+                load_config(path, [key, word])
+            assert str(caught.value).startswith(message)
 
 
 @pytest.mark.parametrize('text', ['', '3\n', '[recommend]\n'])

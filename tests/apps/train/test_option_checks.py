@@ -93,19 +93,17 @@ def test_a_mistake_leaves_the_earlier_run_as_it_is(
     assert {path: path.read_text() for path in folder.rglob('*') if path.is_file()} == kept
 
 
-@pytest.mark.parametrize(
-    ('options', 'message'),
-    [
+def test_errors_name_the_option_and_what_is_accepted(digits: Path, subtests: pytest.Subtests) -> None:
+    for options, message in [
         ('gt.dropout 1.5', 'gt.dropout: got 1.5; accepted: probabilities'),
         ('seed 4294967296', 'seed: got 4294967296; accepted: whole numbers from 0 to 4294967295'),
         ('num_workers -1', 'num_workers: got -1; accepted: whole numbers from 0 to'),
         ('gnn.layers_mp -2147483649', 'gnn.layers_mp: got -2147483649; accepted: whole numbers from -2147483648'),
-    ],
-)
-def test_errors_name_the_option_and_what_is_accepted(digits: Path, options: str, message: str) -> None:
-    load_config(digits, options.split())
-    with pytest.raises(ValueError, match=f'^{message}'):
-        check_options()
+    ]:
+        with subtests.test(options=options, message=message):
+            load_config(digits, options.split())
+            with pytest.raises(ValueError, match=f'^{message}'):
+                check_options()
 
 
 def test_labels_of_nodes_in_several_graphs_need_another_head(tmp_path: Path, digits: Path, small: list[str]) -> None:
@@ -154,14 +152,10 @@ def test_options_that_are_read_after_all(digits: Path) -> None:
     warn_of_unread_options()
 
 
-@pytest.mark.parametrize(
-    'path',
-    [path for folder in ('.', 'models', 'kmip') for path in sorted((CONFIGS / folder).glob('*.yaml'))],
-    ids=lambda path: path.stem,
-)
-def test_shipped_configurations_state_nothing_that_is_not_read(path: Path) -> None:
-    load_config(path)
-    warn_of_unread_options()
+def test_shipped_configurations_state_nothing_that_is_not_read() -> None:
+    for path in (path for folder in ('.', 'models', 'kmip') for path in sorted((CONFIGS / folder).glob('*.yaml'))):
+        load_config(path)
+        warn_of_unread_options()
 
 
 @pytest.mark.parametrize('group', ['train', 'val'])
@@ -171,9 +165,8 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
         train(digits, [*options, f'{group}.sampler', 'saint_rw'], out=tmp_path)
 
 
-@pytest.mark.parametrize(
-    ('option', 'message'),
-    [
+def test_bad_options(tmp_path: Path, digits: Path, small: list[str], subtests: pytest.Subtests) -> None:
+    for option, message in [
         ('model.type nonsense', "model.type: got 'nonsense'; accepted: .*TopoGPSModel"),
         ('metric_best nonsense', "metric_best: got 'nonsense'; accepted: auto, accuracy, accuracy-SBM, f1, loss, mIoU"),
         ('accelerator tpu', "accelerator: got 'tpu'; accepted: auto, cpu, cuda"),
@@ -209,11 +202,9 @@ def test_samplers_are_for_a_single_graph(tmp_path: Path, digits: Path, small: li
             'topomask.Causal.order time topomask.transforms []',
             r"^order: .*; it comes with .* topomask.transforms .* attr_name: 'time'$",
         ),
-    ],
-)
-def test_bad_options(tmp_path: Path, digits: Path, small: list[str], option: str, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        train(digits, [*small, *option.split()], out=tmp_path)
+    ]:
+        with subtests.test(option=option, message=message), pytest.raises(ValueError, match=message):
+            train(digits, [*small, *option.split()], out=tmp_path)
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason='needs a machine without CUDA')
@@ -241,18 +232,16 @@ def test_redrawing_where_nothing_is_drawn(
         train(digits, [*options, 'relu'], out=tmp_path / 'relu')
 
 
-@pytest.mark.parametrize(
-    ('path', 'value'),
-    [
+def test_numbers_that_overflow_are_refused_by_name(subtests: pytest.Subtests) -> None:
+    for path, value in [
         ('optim.max_epoch', str(10**12)),
         ('train.batch_size', str(10**24)),
         ('gt.dim_hidden', str(10**13)),
         ('seed', str(2**40)),
         ('topomask.GRF.max_walk_length', str(10**11)),
-    ],
-)
-def test_numbers_that_overflow_are_refused_by_name(path: str, value: str) -> None:
-    load_config('digits', ['model.type', 'TopoGPSModel', 'gt.layer_type', 'GINE+GRF', path, value])
-    with pytest.raises(ArgumentError, match=rf'^{path}: got [\d.e+-]+; accepted:') as error:
-        check_options()
-    assert error.value.argument == path
+    ]:
+        with subtests.test(path=path, value=value):
+            load_config('digits', ['model.type', 'TopoGPSModel', 'gt.layer_type', 'GINE+GRF', path, value])
+            with pytest.raises(ArgumentError, match=rf'^{path}: got [\d.e+-]+; accepted:') as error:
+                check_options()
+            assert error.value.argument == path

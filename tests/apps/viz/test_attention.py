@@ -117,9 +117,8 @@ def test_curves_have_the_mean_and_the_deviation_of_the_heads(plot: Any) -> None:
     assert [text.get_text() for text in figure.legends[0].get_texts()] == ['layer 1', 'layer 2']
 
 
-@pytest.mark.parametrize(
-    ('argument', 'call'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for argument, call in [
         ('attention', lambda: plot_attention_graphs([], POS)),
         ('attention', lambda: plot_attention_graphs([(PAIRS, ALPHA[:, 0])], POS)),
         ('pos', lambda: plot_attention_graphs([(PAIRS, ALPHA)], POS[0])),
@@ -133,11 +132,9 @@ def test_curves_have_the_mean_and_the_deviation_of_the_heads(plot: Any) -> None:
         ('bins', lambda: plot_attention_degrees([torch.zeros(3, 1)], bins=0)),
         ('cumulative', lambda: plot_cumulative_attention([1, 2], [torch.zeros(3, 2)])),
         ('distance', lambda: plot_distance_to_full_attention([1, 2], [])),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, call: Any) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        call()
+    ]:
+        with subtests.test(argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            call()
 
 
 @pytest.mark.parametrize(

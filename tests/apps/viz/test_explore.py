@@ -232,19 +232,17 @@ def test_positions() -> None:
         assert bool(where.isfinite().all())
 
 
-@pytest.mark.parametrize(
-    ('errors', 'walks', 'expected'),
-    [
+def test_walks_for_an_error(subtests: pytest.Subtests) -> None:
+    for errors, walks, expected in [
         ([0.8, 0.4, 0.2], [1, 4, 16], 64),
         ([0.4, 0.2, 0.05], [1, 4, 16], 8),
         ([0.05, 0.02], [2, 4], 2),
         ([0.2, 0.0], [1, 2], 2),
         ([float('nan')], [1], None),
         ([float('inf'), 0.1], [1, 2], None),
-    ],
-)
-def test_walks_for_an_error(errors: list[float], walks: list[int], expected: int | None) -> None:
-    assert walks_for(errors, walks) == expected
+    ]:
+        with subtests.test(errors=errors, walks=walks, expected=expected):
+            assert walks_for(errors, walks) == expected
 
 
 def test_titles_are_text_and_nothing_is_loaded() -> None:
@@ -256,9 +254,8 @@ def test_titles_are_text_and_nothing_is_loaded() -> None:
     assert repr(page).startswith('Page(')
 
 
-@pytest.mark.parametrize(
-    ('argument', 'settings'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for argument, settings in [
         ('mask', {'mask': {}}),
         ('mask', {'mask': [GRFMask()]}),
         ('mask', {'mask': {'walks': GRFMask(), 'three': 3}}),
@@ -268,11 +265,9 @@ def test_titles_are_text_and_nothing_is_loaded() -> None:
         ('graph', {'graph': Data(num_nodes=0)}),
         ('labels', {'labels': ['a', 'b']}),
         ('labels', {'labels': 'abcdef'}),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, settings: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        explore(**{'mask': GRFMask(), 'graph': small_graph()} | settings)
+    ]:
+        with subtests.test(argument=argument, settings=settings), pytest.raises(ValueError, match=f'^{argument}: got'):
+            explore(**{'mask': GRFMask(), 'graph': small_graph()} | settings)
 
 
 def test_the_target_of_a_link_is_written(tmp_path: Path) -> None:

@@ -83,9 +83,8 @@ def test_nodes_on_a_line_are_drawn_on_a_readable_figure(pos: list[float]) -> Non
         assert min(box.width, box.height) > 40  # pixels
 
 
-@pytest.mark.parametrize(
-    ('argument', 'change'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for argument, change in [
         ('masks', {'masks': {}}),
         ('masks', {'masks': AdjacencyMask()}),
         ('masks', {'masks': [AdjacencyMask()]}),
@@ -96,12 +95,11 @@ def test_nodes_on_a_line_are_drawn_on_a_readable_figure(pos: list[float]) -> Non
         ('pos', {'pos': POS * float('nan')}),
         ('columns', {'columns': 0}),
         ('head', {'head': 1}),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, change: dict[str, Any]) -> None:
-    arguments = {'masks': {'edges': AdjacencyMask()}, 'graph': small_digraph(), 'node': NODE, 'pos': POS}
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        plot_mask_rows(**arguments | change)
+    ]:
+        with subtests.test(argument=argument, change=change):
+            arguments = {'masks': {'edges': AdjacencyMask()}, 'graph': small_digraph(), 'node': NODE, 'pos': POS}
+            with pytest.raises(ValueError, match=f'^{argument}: got'):
+                plot_mask_rows(**arguments | change)
 
 
 def test_without_matplotlib_the_error_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:

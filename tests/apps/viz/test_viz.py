@@ -122,16 +122,13 @@ def test_inspecting_leaves_the_mask_as_it_was() -> None:
     assert mask.walk_settings.num_walks == 4
 
 
-@pytest.mark.parametrize(
-    ('argument', 'call'),
-    [
+def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
+    for argument, call in [
         ('node', lambda: neighborhood(Graph.from_data(small_graph()), 6)),
         ('graph', lambda: neighborhood(Graph.from_data(Data(num_nodes=0)))),
         ('head', lambda: plot_inspection(make(), small_graph(), head=1)),
         ('repeats', lambda: plot_inspection(make(), small_graph(), repeats=0)),
         ('mask', lambda: plot_inspection(make(importance=False), small_graph())),
-    ],
-)
-def test_bad_arguments_are_named(argument: str, call: Any) -> None:
-    with pytest.raises(ValueError, match=f'^{argument}: got'):
-        call()
+    ]:
+        with subtests.test(argument=argument), pytest.raises(ValueError, match=f'^{argument}: got'):
+            call()

@@ -266,9 +266,8 @@ def test_transforms_from_yaml() -> None:
     assert isinstance(built[1], NormalizeFeatures)
 
 
-@pytest.mark.parametrize(
-    ('entry', 'message'),
-    [
+def test_bad_transforms(subtests: pytest.Subtests) -> None:
+    for entry, message in [
         ('Nonsense', "topomask.transforms: got 'Nonsense'; accepted: .*AddGraphRandomFeatures"),
         (
             {'AddGraphRandomFeatures': {'nonsense': 2}},
@@ -280,11 +279,9 @@ def test_transforms_from_yaml() -> None:
         ({'AddGraphRandomFeatures': 3}, 'accepted: names and'),
         ({'A': {}, 'B': {}}, 'accepted: names and'),
         (3, 'accepted: names and'),
-    ],
-)
-def test_bad_transforms(entry: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build_transforms([entry])
+    ]:
+        with subtests.test(entry=entry, message=message), pytest.raises(ValueError, match=message):
+            build_transforms([entry])
 
 
 @pytest.mark.parametrize(

@@ -73,21 +73,19 @@ def test_the_enabled_groups_choose_the_transforms() -> None:
     assert (eigenvectors.max_freqs, eigenvectors.normalization, returns.lengths) == (10, None, [1, 3, 5, 7])
 
 
-@pytest.mark.parametrize(
-    ('group', 'option', 'value', 'message'),
-    [
+def test_bad_options(subtests: pytest.Subtests) -> None:
+    for group, option, value, message in [
         ('RWSE', 'times_func', '__import__("os").getcwd()', 'times_func: got .*; accepted: a range'),
         ('RWSE', 'times_func', 'range(3)', r'times: got \[0, 1, 2\]; accepted: lengths of walks, from 1'),
         ('RWSE', 'times', [], r'times: got \[\]; accepted'),
         ('LapPE', 'laplacian_norm', 'rw', "laplacian_norm: got 'rw'; accepted: none, sym"),
         ('LapPE', 'eigvec_norm', 'wavelength', 'eigvec_norm: got .wavelength.; accepted: L2'),
         ('LapPE', 'max_freqs', 0, 'max_freqs: got 0; accepted: whole numbers from 1'),
-    ],
-)
-def test_bad_options(group: str, option: str, value: object, message: str) -> None:
-    set_cfg(cfg)
-    options = cfg[f'posenc_{group}']
-    options.enable = True
-    (options.eigen if group == 'LapPE' else options.kernel)[option] = value
-    with pytest.raises(ValueError, match=message):
-        posenc_transforms()
+    ]:
+        with subtests.test(group=group, option=option, value=value, message=message):
+            set_cfg(cfg)
+            options = cfg[f'posenc_{group}']
+            options.enable = True
+            (options.eigen if group == 'LapPE' else options.kernel)[option] = value
+            with pytest.raises(ValueError, match=message):
+                posenc_transforms()

@@ -26,9 +26,10 @@ def make_model(configure: Callable[..., None], layer_type: str, options: str = '
     return TopoGPSModel(3, 10), Batch.from_data_list(graphs)
 
 
-@pytest.mark.parametrize('name', ['GCN', 'GIN', 'GENConv', 'GINE', 'GAT', 'PNA', 'CustomGatedGCN', 'None'])
-def test_every_name_of_graphgps_is_known(name: str) -> None:
-    assert name in LOCAL_LAYERS
+def test_every_name_of_graphgps_is_known(subtests: pytest.Subtests) -> None:
+    for name in ['GCN', 'GIN', 'GENConv', 'GINE', 'GAT', 'PNA', 'CustomGatedGCN', 'None']:
+        with subtests.test(name=name):
+            assert name in LOCAL_LAYERS
 
 
 @pytest.mark.parametrize('attention', ['Linear', 'GRFSoftmax', 'Transformer', 'None'])

@@ -74,9 +74,8 @@ class SumsMask(PackingMask):
         super().__init__(heads)
 
 
-@pytest.mark.parametrize(
-    ('name', 'mask', 'message'),
-    [
+def test_bad_registrations_register_nothing(subtests: pytest.Subtests) -> None:
+    for name, mask, message in [
         ('Mine', SumsMask, "mask: got SumsMask, whose argument 'sums' is one of the attention; accepted:"),
         ('Mine', RouteMask, "mask: got RouteMask, whose argument 'route' is one of the attention; accepted:"),
         ('Mine', HeadlessMask, 'mask: got HeadlessMask, which has no argument heads; accepted:'),
@@ -88,13 +87,12 @@ class SumsMask(PackingMask):
         ('A+B', PackingMask, r"name: got 'A\+B'; accepted: identifiers"),
         ('A__B', PackingMask, "name: got 'A__B'; accepted: identifiers"),
         (None, PackingMask, 'name: got None; accepted: identifiers'),
-    ],
-)
-def test_bad_registrations_register_nothing(name: Any, mask: Any, message: str) -> None:
-    before = {**ATTENTIONS}, {**MASKS}
-    with pytest.raises(ValueError, match=f'^{message}'):
-        register_mask(name, mask)
-    assert before == ({**ATTENTIONS}, {**MASKS})
+    ]:
+        with subtests.test(name=name, mask=mask, message=message):
+            before = {**ATTENTIONS}, {**MASKS}
+            with pytest.raises(ValueError, match=f'^{message}'):
+                register_mask(name, mask)
+            assert before == ({**ATTENTIONS}, {**MASKS})
 
 
 def test_names_of_all_groups_of_options_are_taken() -> None:
@@ -126,9 +124,8 @@ def test_compositions() -> None:
     torch.testing.assert_close(dense({'hadamard': [walks, {'LearnedFeatures': {'num_nodes': 6, 'rank': 1}}]}), series * learned)
 
 
-@pytest.mark.parametrize(
-    ('tree', 'message'),
-    [
+def test_bad_trees_are_refused(subtests: pytest.Subtests) -> None:
+    for tree, message in [
         ({}, 'topomask.mask: got nothing'),
         (3, 'topomask.mask: got 3'),
         ({'GRF': {}, 'Packing': {}}, 'topomask.mask: got'),
@@ -147,11 +144,9 @@ def test_compositions() -> None:
         ({'Causal': {'order': 5}}, 'topomask.mask.Causal.order: got 5; accepted: the name of an attribute'),
         ({'LowRank': {'right': 5}}, 'topomask.mask.LowRank.right: got 5; accepted: a tensor and the name'),
         ({'scale': [True, 'GRF']}, 'topomask.mask: got scale'),
-    ],
-)
-def test_bad_trees_are_refused(tree: Any, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        build_mask(tree, 2)
+    ]:
+        with subtests.test(tree=tree, message=message), pytest.raises(ValueError, match=message):
+            build_mask(tree, 2)
 
 
 @pytest.mark.parametrize(

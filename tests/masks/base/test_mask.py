@@ -128,9 +128,8 @@ class Unknown(HeatKernelMask):
     form = None
 
 
-@pytest.mark.parametrize(
-    'factors',
-    [
+def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product(subtests: pytest.Subtests) -> None:
+    for factors in [
         (DenseMask(matrix=torch.ones(6, 6)), AdjacencyMask()),
         (GRFMask(), HeatKernelMask()),
         (GRFMask(), PackingMask() * (HeatKernelMask() + GRFMask())),
@@ -138,12 +137,11 @@ class Unknown(HeatKernelMask):
         (HeatKernelMask(), MultiHeadMask(GRFMask(), GRFMask())),
         (HeatKernelMask(), PowerSeriesMask()),
         (ToeplitzMask(), 2.0 * PowerSeriesMask().T),
-    ],
-)
-def test_masks_that_are_neither_sparse_nor_of_low_rank_have_no_entrywise_product(factors: tuple[Mask, Mask]) -> None:
-    for left, right in (factors, factors[::-1]):
-        with pytest.raises(ValueError, match=r'^masks: got the entrywise product of \w+ and \w+; .*two sparse masks'):
-            _ = left * right
+    ]:
+        with subtests.test(factors=factors):
+            for left, right in (factors, factors[::-1]):
+                with pytest.raises(ValueError, match=r'^masks: got the entrywise product of \w+ and \w+; .*two sparse masks'):
+                    _ = left * right
 
 
 def test_the_product_of_causal_and_toeplitz_masks_names_what_does_the_same() -> None:

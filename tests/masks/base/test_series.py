@@ -32,10 +32,11 @@ def positive_series(seed: int, *size: int) -> Tensor:
 # Convolutions ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(('first', 'second'), [(1, 1), (4, 4), (2, 5), (5, 2), (1, 6)])
-def test_convolution(first: int, second: int) -> None:
-    a, b = numbers(1, first), numbers(2, second)
-    np.testing.assert_allclose(convolve(a, b).numpy(), np.convolve(a, b), atol=1e-14)
+def test_convolution(subtests: pytest.Subtests) -> None:
+    for first, second in [(1, 1), (4, 4), (2, 5), (5, 2), (1, 6)]:
+        with subtests.test(first=first, second=second):
+            a, b = numbers(1, first), numbers(2, second)
+            np.testing.assert_allclose(convolve(a, b).numpy(), np.convolve(a, b), atol=1e-14)
 
 
 def test_convolution_of_heads_is_head_by_head() -> None:
@@ -79,10 +80,10 @@ def test_deconvolution_into_several_factors(factors: int) -> None:
         deconvolve(alpha, 0)
 
 
-@pytest.mark.parametrize('series', [[0.0, 1.0], [-1.0, 1.0], [float('nan'), 1.0], [], [[1.0, 1.0], [0.0, 1.0]]], ids=str)
-def test_deconvolution_needs_a_first_coefficient_above_zero(series: list) -> None:
-    with pytest.raises(ValueError, match=r'^alpha: got .*above 0'):
-        deconvolve(torch.tensor(series))
+def test_deconvolution_needs_a_first_coefficient_above_zero(subtests: pytest.Subtests) -> None:
+    for series in [[0.0, 1.0], [-1.0, 1.0], [float('nan'), 1.0], [], [[1.0, 1.0], [0.0, 1.0]]]:
+        with subtests.test(series=series), pytest.raises(ValueError, match=r'^alpha: got .*above 0'):
+            deconvolve(torch.tensor(series))
 
 
 @pytest.mark.parametrize('dtype', [torch.float32, torch.float64])
@@ -214,33 +215,41 @@ def test_parameters_after_the_name(name: str) -> None:
     np.testing.assert_allclose(kernel_series('regularized_laplacian:d=2', 3).numpy(), [0.25, 0.25, 0.1875, 0.125], rtol=1e-14)
 
 
-@pytest.mark.parametrize(
-    'name', ['unknown', '', ':2', 'Heat', 'heat:fast', 'heat:1:2', 'heat:', 'heat:scale=', 'random_walk:p=1:p=2', 'heat:1=2=3']
-)
-def test_unknown_names_and_scales_are_refused(name: str) -> None:
-    with pytest.raises(ValueError, match=r'^name: got ') as error:
-        kernel_series(name, 3)
-    assert repr(name) in str(error.value)
-    assert all(known in str(error.value) for known in KERNELS)
+def test_unknown_names_and_scales_are_refused(subtests: pytest.Subtests) -> None:
+    for name in [
+        'unknown',
+        '',
+        ':2',
+        'Heat',
+        'heat:fast',
+        'heat:1:2',
+        'heat:',
+        'heat:scale=',
+        'random_walk:p=1:p=2',
+        'heat:1=2=3',
+    ]:
+        with subtests.test(name=name):
+            with pytest.raises(ValueError, match=r'^name: got ') as error:
+                kernel_series(name, 3)
+            assert repr(name) in str(error.value)
+            assert all(known in str(error.value) for known in KERNELS)
 
 
-@pytest.mark.parametrize(
-    ('name', 'parameters'),
-    [
+def test_bad_parameters_are_refused(subtests: pytest.Subtests) -> None:
+    for name, parameters in [
         ('heat', {'time': 2.0}),
         ('cosine', {'d': 2.0}),
         ('random_walk', {'p': 1.5}),
         ('random_walk', {'scale': 1.9}),
         ('regularized_laplacian', {'d': -1.0}),
         ('heat', {'scale': -1.0}),
-    ],
-)
-def test_bad_parameters_are_refused(name: str, parameters: dict[str, float]) -> None:
-    ((parameter, value),) = parameters.items()
-    with pytest.raises(ValueError, match=rf"^name: got '{name}' with .*{parameter}.*; accepted: "):
-        kernel_series(name, 3, **parameters)
-    with pytest.raises(ValueError, match=rf"^name: got '{name}:{parameter}={value}' with .*; accepted: "):
-        modulation(f'{name}:{parameter}={value}', 3)
+    ]:
+        with subtests.test(name=name, parameters=parameters):
+            ((parameter, value),) = parameters.items()
+            with pytest.raises(ValueError, match=rf"^name: got '{name}' with .*{parameter}.*; accepted: "):
+                kernel_series(name, 3, **parameters)
+            with pytest.raises(ValueError, match=rf"^name: got '{name}:{parameter}={value}' with .*; accepted: "):
+                modulation(f'{name}:{parameter}={value}', 3)
 
 
 def test_series_below_the_smallest_number_is_refused() -> None:
