@@ -6,6 +6,7 @@ A row adds to the gradients of its keys and values. Threads take parts of the ro
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import torch
@@ -15,6 +16,8 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.entry_sums import backward_rows, forward_rows, softmax_backward_rows, softmax_rows
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, chunk_bounds, in_chunks, in_threads
 
+# The gradients of threads may have so many times as many rows as there are columns.
+_COPIES = 4
 _NO_LABELS = torch.empty(0, dtype=torch.int32)
 
 
@@ -110,23 +113,34 @@ def _by_columns(
     reach, and with zeros to which it adds gradients: of tensors of the columns from that one on, and of tensors that all rows
     share. Returns the gradients of the tensors.
     """
-    totals, (rowptr, col) = [x.new_zeros(x.shape) for x in (*columns, *shared)], arrays_of((pattern.rowptr, pattern.col))
-    bounds = chunk_bounds(rowptr, work, torch.get_num_threads())
-    if len(bounds) == 2:
-        run(*bounds, 0, *totals)
+    totals, parts = [x.new_zeros(x.shape) for x in (*columns, *shared)], _parts(pattern, work)
+    if len(parts) == 1:
+        run(0, pattern.num_rows, 0, *totals)
         return totals
 
-    def run_part(first: int, last: int) -> tuple[int, list[Tensor]]:
-        reached = col[rowptr[first] : rowptr[last]]
-        origin, end = (int(reached.min()), int(reached.max()) + 1) if reached.size > 0 else (0, 0)
+    def run_part(first: int, last: int, origin: int, end: int) -> list[Tensor]:
         grads = [*(x.new_zeros(end - origin, *x.shape[1:]) for x in columns), *(x.new_zeros(x.shape) for x in shared)]
         run(first, last, origin, *grads)
-        return origin, grads
+        return grads
 
-    for origin, grads in in_threads(run_part, bounds[:-1], bounds[1:]):
+    for (*_, origin, _), grads in zip(parts, in_threads(run_part, *zip(*parts, strict=True)), strict=True):
         for place, (total, grad) in enumerate(zip(totals, grads, strict=True)):
             total.narrow(0, origin if place < len(columns) else 0, grad.size(0)).add_(grad)
     return totals
+
+
+def _parts(pattern: SparsePattern, work: int) -> list[tuple[int, int, int, int]]:
+    r"""Divides the rows among threads. Returns the bounds of the rows of each part, and of the columns that it reaches."""
+    (rowptr, col), number = arrays_of((pattern.rowptr, pattern.col)), torch.get_num_threads()
+    while True:
+        parts = []
+        for first, last in pairwise(chunk_bounds(rowptr, work, number)):
+            reached = col[rowptr[first] : rowptr[last]]
+            ends = (int(reached.min()), int(reached.max()) + 1) if number > 1 and reached.size > 0 else (0, 0)
+            parts.append((first, last, *ends))
+        if len(parts) == 1 or sum(end - origin for *_, origin, end in parts) <= _COPIES * pattern.num_cols:
+            return parts
+        number = len(parts) // 2  # gradients of all columns for each thread take much memory
 
 
 def _stride(mask: Tensor) -> int:

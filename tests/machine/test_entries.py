@@ -181,6 +181,21 @@ def of_labels(pattern: SparsePattern, label: Tensor | None, value: Tensor, heads
     return lazy_sparse(segments, heads, SparseEntries(lambda: Entries(pattern, value, label), pattern.nnz))
 
 
+def test_few_threads_hold_gradients_of_all_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    torch.manual_seed(0)
+    monkeypatch.setattr('pyg_topomask.machine.threads.ALONE', 1)
+    monkeypatch.setattr(torch, 'get_num_threads', lambda: 16)
+    near = SparsePattern.from_sorted(*torch.eye(64).nonzero().t(), 64, 64)
+    far = random_pattern(64)
+    assert [(first, last) for first, last, *_ in compiled._parts(near, 1)] == [(row, row + 4) for row in range(0, 64, 4)]
+    parts = compiled._parts(far, 1)
+    assert len(parts) == 4
+    assert [parts[0][0], parts[-1][1]] == [0, 64]
+    for first, last, origin, end in parts:
+        inside = far.col[(far.row >= first) & (far.row < last)]
+        assert [origin, end] == [int(inside.min()), int(inside.max()) + 1]
+
+
 @pytest.mark.parametrize('heads', [1, 6])
 @pytest.mark.usefixtures('backend')
 def test_labels_are_the_entries_that_they_stand_for(heads: int) -> None:
