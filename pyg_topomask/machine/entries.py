@@ -28,11 +28,12 @@ def attend_entries(
     :obj:`[H, nnz]` or :obj:`[1, nnz]`, or with those that a table :obj:`[H or 1, labels]` has for the labels, :obj:`[nnz]`.
     """
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
-    rowptr, col, *arrays = arrays_of((pattern.rowptr, pattern.col, q, k, v, *_factors(mask, label, q.size(1))))
+    inputs = q, k, v, *_factors(mask, label, q.size(1)), pattern.rowptr, pattern.col
+    *arrays, rowptr, col, result, weight = arrays_of((*inputs, out, inverse))
     sizes, most = (q.size(1), q.size(2), v.size(2), _stride(mask)), int(np.diff(rowptr).max(initial=0))
 
     def run(first: int, last: int) -> None:
-        forward_rows(first, last, most, *arrays, rowptr, col, array_of(out), array_of(inverse), *sizes)
+        forward_rows(first, last, most, *arrays, rowptr, col, result, weight, *sizes)
 
     in_chunks(run, rowptr, q.size(1) * (q.size(2) + v.size(2)))
     return out, inverse
