@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.checks import INTEGERS, check_batch, check_whole, described
+from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_batch, check_whole, described
 from pyg_topomask.utils.functorch import is_exporting, outside_transforms
 
 # The data types of whole numbers that edge weights may have.
@@ -70,16 +70,19 @@ def checked_weight(weight: Tensor, num_edges: int) -> Tensor:
     if not isinstance(weight, Tensor):
         raise ArgumentError('edge_weight', described(weight), 'a tensor')
     weight = weight.to(torch.get_default_dtype()) if weight.dtype in _WHOLE else weight
-    check_weight(weight, num_edges)
+    check_weight(weight, num_edges, wait=False)
     return weight
 
 
-def check_weight(weight: Tensor, num_edges: int) -> None:
-    r"""Raises a :class:`ValueError` unless weights are finite floating point numbers, one for each edge."""
+def check_weight(weight: Tensor, num_edges: int, wait: bool = True) -> None:
+    r"""Raises a :class:`ValueError` unless weights are finite floating point numbers, one for each edge. A device other than
+    the CPU is waited for, or asserts by itself that they are finite, as layers want it in each step.
+    """
     if weight.shape != (num_edges,) or not weight.is_floating_point():
         got, accepted = f'{described(weight)} for {num_edges} edges', 'floating point and whole numbers of shape [E]'
         raise ArgumentError('edge_weight', got, accepted, _remedy_of_weights(weight, num_edges))
-    if not bool(weight.isfinite().all()):
+    finite = weight.isfinite().all()
+    if not (finite if wait else assert_on_device(finite, 'edge_weight: got numbers that are not finite')):
         edge = int((~weight.isfinite()).nonzero()[0])
         raise ArgumentError('edge_weight', f'{float(weight[edge])} at edge {edge}', 'finite numbers')
 

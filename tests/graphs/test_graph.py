@@ -266,3 +266,10 @@ def test_learned_values_of_a_matrix_do_not_pass_through_it() -> None:
         gradients.append(learned.grad)
     assert all(torch.equal(gradient, factor) for gradient in gradients)
     assert max(largest) < number**2
+
+
+def test_other_weights_on_a_device_are_not_read() -> None:
+    graph = Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+    assert graph.with_weights(torch.empty(2, device='meta')).weight.is_meta  # a look at its numbers would raise an error
+    with pytest.raises(ValueError, match=r'^edge_weight: got inf at edge 1'):
+        graph.with_weights(torch.tensor([1.0, torch.inf]))

@@ -29,9 +29,11 @@ def backend(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     return request.param
 
 
-def random_pattern(num_nodes: int, share: float = 0.3) -> SparsePattern:
-    """Some rows and columns, the first among them, have no entries."""
+def random_pattern(num_nodes: int, share: float = 0.3, near: int | None = None) -> SparsePattern:
+    """Some rows and columns, the first among them, have no entries, and neither have pairs of nodes that are not near."""
+    node = torch.arange(num_nodes)
     dense = torch.rand(num_nodes, num_nodes) < share
+    dense &= (node - node.unsqueeze(1)).abs() <= (num_nodes if near is None else near)
     dense[::5] = dense[:, 1::7] = False
     return SparsePattern.from_sorted(*dense.nonzero().t(), num_nodes, num_nodes)
 
@@ -151,7 +153,7 @@ def test_positions_of_either_type(index: torch.dtype, monkeypatch: pytest.Monkey
 @pytest.mark.parametrize('shared', [False, True])
 def test_threads_change_only_last_digits(shared: bool, labelled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     torch.manual_seed(0)
-    pattern, threads = random_pattern(40), torch.get_num_threads()
+    pattern, threads = random_pattern(40, 0.6, near=5), torch.get_num_threads()  # parts of the rows reach other columns
     value = torch.rand(1 if shared else 8, 5 if labelled else pattern.nnz)
     label = torch.randint(5, (pattern.nnz,), dtype=torch.int32) if labelled else None
     arguments = numbers(40, 8, 16, 16, torch.float32), value, partial(of_labels, pattern, label, heads=8)
