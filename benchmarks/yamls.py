@@ -114,7 +114,7 @@ def _try(path: str) -> tuple[str, str]:
         cfg.share.dim_out = 2 if cfg.metric_best == 'auc' or cfg.dataset.task == 'link_pred' else 10  # of two classes
         check_metric_best()
         RunModule()
-        for name in {'LapPE', 'RWSE'} & set(cfg.dataset.node_encoder_name.split('+')):
+        for name in {'LapPE', 'RWSE', 'EquivStableLapPE'} & set(cfg.dataset.node_encoder_name.split('+')):
             if cfg.dataset.node_encoder and not cfg[f'posenc_{name}'].enable:  # an error of the first batch
                 return f'posenc_{name}.enable False', f'posenc_{name}.enable True'
     except (AssertionError, AttributeError, ImportError, LookupError, RuntimeError, TypeError, ValueError) as error:

@@ -55,6 +55,8 @@ posenc:
     pass_as_var: false, eigen: {laplacian_norm: sym, eigvec_norm: L2, max_freqs: 10}}
   posenc_RWSE: {enable: false, model: none, dim_pe: 16, layers: 3, n_heads: 4, post_layers: 0, raw_norm_type: none,
     pass_as_var: false, kernel: {times: [], times_func: ''}}
+  posenc_EquivStableLapPE: {enable: false, raw_norm_type: none, eigen: {laplacian_norm: sym, eigvec_norm: L2,
+    max_freqs: 10}}
 """)
 
 #: Options of where to run. A run that replaces or resumes another one may change them.
@@ -79,6 +81,9 @@ FREE_OPTIONS = (
 
 #: The option of how long to run, which only a resumed run may change.
 LENGTH_OPTION = 'optim.max_epoch'
+
+#: Networks of GraphGPS, and the same ones of this package.
+SAME_NETWORKS = {'GPSModel': 'TopoGPSModel', 'custom_gnn': 'CustomGNN'}
 
 #: Groups of arguments of objects that other options name.
 _ARGUMENTS = (['topomask', 'dataset'], ['topomask', 'model'])
@@ -153,8 +158,8 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
         cfg.merge_from_other_cfg(_adapted(given, cfg))
         for key, value in zip(options[::2], options[1::2], strict=True):
             _override(key, value)
-        if cfg.model.type == 'GPSModel' and 'GPSModel' not in register.network_dict:
-            cfg.model.type = 'TopoGPSModel'  # the same network
+        if cfg.model.type not in register.network_dict:
+            cfg.model.type = SAME_NETWORKS.get(cfg.model.type, cfg.model.type)
         assert_cfg(cfg)
 
 

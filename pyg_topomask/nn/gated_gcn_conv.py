@@ -16,6 +16,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.inputs import check_features
 from pyg_topomask.nn.linear import input_of, linear
+from pyg_topomask.nn.positional_gate import PositionalGate
 from pyg_topomask.utils.checks import check_probability, check_size
 
 
@@ -29,8 +30,12 @@ class GatedGCNConv(MessagePassing):
         \mathbf{\hat{x}}_i &= \mathbf{A} \mathbf{x}_i + \frac{\sum_{j \in \mathcal{N}(i)} \sigma(\mathbf{\hat{e}}_{ij}) \odot
         \mathbf{B} \mathbf{x}_j}{\sum_{j \in \mathcal{N}(i)} \sigma(\mathbf{\hat{e}}_{ij}) + \epsilon}
 
-    with :math:`\epsilon = 10^{-6}`. Batch normalization, activation, dropout and a residual connection follow for both. Unlike
-    :class:`torch_geometric.nn.ResGatedGraphConv`, the layer divides by the sum of the gates, and returns the edge features.
+    with :math:`\epsilon = 10^{-6}`. With :obj:`positional`, each :math:`\sigma(\mathbf{\hat{e}}_{ij})` is multiplied by
+    :math:`r_{ij} = \sigma(\mathrm{MLP}(\lVert \mathbf{p}_i - \mathbf{p}_j \rVert^2))` for positional encodings
+    :math:`\mathbf{p}`, as in `"Equivariant and Stable Positional Encoding for More Powerful Graph Neural Networks"
+    <https://arxiv.org/abs/2203.00199>`_. Batch normalization, activation, dropout and a residual connection follow for both.
+    Unlike :class:`torch_geometric.nn.ResGatedGraphConv`, the layer divides by the sum of the gates, and returns the edge
+    features.
 
     The layer takes :math:`O(N + E)`.
 
@@ -39,10 +44,12 @@ class GatedGCNConv(MessagePassing):
         dropout (float): Dropout probability of both outputs. (default: :obj:`0.0`)
         act (str or callable): The activation function. (default: :obj:`"relu"`)
         residual (bool): Add the input to the output. (default: :obj:`True`)
+        positional (bool): Weigh messages by the distance of the positional encodings :obj:`pe` of their ends.
+            (default: :obj:`False`)
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge features
-          :math:`(|\mathcal{E}|, F)`
+          :math:`(|\mathcal{E}|, F)`, positional encodings :math:`(|\mathcal{V}|, D)` *(optional)*
         - **output:** node features :math:`(|\mathcal{V}|, F)`, edge features :math:`(|\mathcal{E}|, F)`
 
     Example:
@@ -53,7 +60,12 @@ class GatedGCNConv(MessagePassing):
     """
 
     def __init__(
-        self, channels: int, dropout: float = 0.0, act: str | Callable[[Tensor], Tensor] = 'relu', residual: bool = True
+        self,
+        channels: int,
+        dropout: float = 0.0,
+        act: str | Callable[[Tensor], Tensor] = 'relu',
+        residual: bool = True,
+        positional: bool = False,
     ) -> None:
         super().__init__(aggr='add')
         check_size(channels=channels)
@@ -67,6 +79,7 @@ class GatedGCNConv(MessagePassing):
         self.lin_edge = linear(channels, channels)
         self.lin_target = linear(channels, channels)
         self.lin_source = linear(channels, channels)
+        self.gate = PositionalGate(channels, self.act) if positional else None
         # A batch of one node or edge has no variance to normalize by.
         self.norm_x: Module = BatchNorm(channels, allow_single_element=True)
         self.norm_edge: Module = BatchNorm(channels, allow_single_element=True)
@@ -77,27 +90,32 @@ class GatedGCNConv(MessagePassing):
         for module in self.children():
             reset(module)
 
-    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor) -> tuple[Tensor, Tensor]:
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, pe: Tensor | None = None) -> tuple[Tensor, Tensor]:
         r"""Returns the new node features, :obj:`[N, channels]`, and edge features, :obj:`[E, channels]`."""
         check_features(x, *input_of(self.lin_self))
         if edge_attr.shape != (edge_index.size(1), self.channels):
             raise ArgumentError(
                 'edge_attr', f'shape {tuple(edge_attr.shape)}', f'{(edge_index.size(1), self.channels)}, a row for each edge'
             )
+        if pe is not None and self.gate is None:
+            raise ArgumentError('pe', f'shape {tuple(pe.shape)}', 'None without positional=True, which reads it')
         edge_index = edge_index.long()  # older versions of torch add up by no other
         edge = self.edge_updater(
             edge_index, target=self.lin_target(x), source=self.lin_source(x), edge_attr=self.lin_edge(edge_attr)
         )
-        total, weight = self.propagate(edge_index, value=self.lin_neighbor(x), edge=edge).chunk(2, dim=-1)
+        weight = None if self.gate is None else self.gate(pe, edge_index, x.size(0))
+        sums = self.propagate(edge_index, value=self.lin_neighbor(x), edge=edge, weight=weight)
+        total, weight = sums.chunk(2, dim=-1)
         out = self.lin_self(x) + (total / (weight + 1e-6)).to(x.dtype)
         return self._finish(out, x, self.norm_x), self._finish(edge, edge_attr, self.norm_edge)
 
     def edge_update(self, target_i: Tensor, source_j: Tensor, edge_attr: Tensor) -> Tensor:
         return target_i + source_j + edge_attr
 
-    def message(self, value_j: Tensor, edge: Tensor) -> Tensor:
+    def message(self, value_j: Tensor, edge: Tensor, weight: Tensor | None) -> Tensor:
         # Sums in half precision would lose small gates.
         gate = edge.to(torch.promote_types(edge.dtype, torch.float32)).sigmoid()
+        gate = gate if weight is None else gate * weight
         return torch.cat([gate * value_j, gate], dim=-1)
 
     def _finish(self, out: Tensor, before: Tensor, norm: Module) -> Tensor:

@@ -9,10 +9,12 @@ from graphs import GRAPH_NAMES, GRAPHS, random_edges
 from oracles import linear
 from rounding import BOUND, relative_error
 from torch import Tensor
+from torch.nn import Linear, Sequential
 
 from pyg_topomask import Graph
 from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+from pyg_topomask.nn.positional_gate import PositionalGate, PositionalGINEConv
 from pyg_topomask.testing import assert_permutation_equivariant
 
 
@@ -20,12 +22,14 @@ def normalized(x: np.ndarray) -> np.ndarray:
     return (x - x.mean(0)) / np.sqrt(x.var(0) + 1e-5)
 
 
-def oracle(conv: GatedGCNConv, x: np.ndarray, edge_index: np.ndarray, e: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def oracle(
+    conv: GatedGCNConv, x: np.ndarray, edge_index: np.ndarray, e: np.ndarray, weight: np.ndarray | float = 1.0
+) -> tuple[np.ndarray, np.ndarray]:
     """Node by node and edge by edge, with the statistics of the batch, for new batch norms."""
     source, target = edge_index
     self_term, value = linear(conv.lin_self, x), linear(conv.lin_neighbor, x)
     edge = linear(conv.lin_target, x)[target] + linear(conv.lin_source, x)[source] + linear(conv.lin_edge, e)
-    gate = 1 / (1 + np.exp(-edge))
+    gate = weight / (1 + np.exp(-edge))
     out = self_term.copy()
     for node in range(len(x)):
         into = target == node
@@ -47,6 +51,37 @@ def test_values_are_those_of_the_equations() -> None:
     expected, expected_edge = oracle(conv, x.numpy(), edge_index.numpy(), edge_attr.numpy())
     np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-12)
     np.testing.assert_allclose(edge.detach().numpy(), expected_edge, atol=1e-12)
+
+
+def test_messages_count_by_the_distance_of_positions() -> None:
+    conv = GatedGCNConv(4, positional=True).double()
+    x, edge_index, edge_attr = inputs()
+    pe = torch.randn(9, 3, generator=torch.Generator().manual_seed(3), dtype=torch.float64, requires_grad=True)
+    weights = position_weights(conv.gate, pe.detach().numpy(), edge_index.numpy())
+    expected = oracle(conv, x.numpy(), edge_index.numpy(), edge_attr.numpy(), weights)
+    for out, right in zip(conv(x, edge_index, edge_attr, pe), expected, strict=True):
+        np.testing.assert_allclose(out.detach().numpy(), right, atol=1e-12)
+    gine = PositionalGINEConv(Sequential(Linear(4, 4)), 4).double()
+    weights = position_weights(gine.gate, pe.detach().numpy(), edge_index.numpy())
+    total = x.numpy().copy()
+    np.add.at(total, edge_index[1].numpy(), weights * (x[edge_index[0]] + edge_attr).clamp(min=0).numpy())
+    out = gine(x, edge_index, edge_attr, pe)
+    np.testing.assert_allclose(out.detach().numpy(), linear(gine.nn[0], total), atol=1e-12)
+    assert torch.autograd.gradcheck(lambda pe: gine(x, edge_index, edge_attr, pe), pe)
+
+
+def position_weights(gate: PositionalGate, pe: np.ndarray, edge_index: np.ndarray) -> np.ndarray:
+    distance = np.array([[((pe[i] - pe[j]) ** 2).sum()] for j, i in edge_index.T])
+    return 1 / (1 + np.exp(-linear(gate.lin_out, linear(gate.lin_in, distance).clip(min=0))))
+
+
+def test_positions_must_fit() -> None:
+    x, edge_index, edge_attr = (value.float() if value.is_floating_point() else value for value in inputs())
+    for pe, given in ((None, 'none for a positional layer'), (torch.zeros(8, 2), r'shape \(8, 2\)')):
+        with pytest.raises(ValueError, match=rf'^pe: got {given}.*; accepted: shape \[9, D\]'):
+            GatedGCNConv(4, positional=True)(x, edge_index, edge_attr, pe)
+    with pytest.raises(ValueError, match=r'^pe: got shape \(9, 2\); accepted: None without positional=True'):
+        GatedGCNConv(4)(x, edge_index, edge_attr, torch.zeros(9, 2))
 
 
 def test_without_residual_the_input_is_not_added() -> None:

@@ -38,7 +38,7 @@ def check_data(loaders: Sequence[Any]) -> None:
 
 def _check_features(data: Any) -> None:
     r"""Raises an error if a model of this package or of GraphGym would turn stored features into NaN."""
-    for name in ('x', 'edge_attr', 'edge_weight') if cfg.model.type in (*MODELS, 'TopoGPSModel', 'gnn') else ():
+    for name in ('x', 'edge_attr', 'edge_weight') if cfg.model.type in (*MODELS, 'TopoGPSModel', 'CustomGNN', 'gnn') else ():
         values = data.get(name)
         if isinstance(values, Tensor) and not bool(values.isfinite().all()):
             row = int((~values.isfinite()).nonzero()[0, 0])

@@ -16,6 +16,7 @@ from pyg_topomask.graphgym.data.posenc import posenc_transforms
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.activations import ACTIVATIONS
 from pyg_topomask.graphgym.names.configured_attention import gps_attention_kwargs
+from pyg_topomask.graphgym.names.custom_gnn import LAYERS
 from pyg_topomask.graphgym.names.encoders import edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import find_head, split_layer_type
@@ -44,7 +45,7 @@ UNREAD = {
     **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_mode')},
     'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
     'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
-    'gnn.stage_type': 'TopoGPSModel has residual connections',
+    'gnn.stage_type': 'TopoGPSModel has residual connections, and those of CustomGNN are gnn.residual',
     'gt.full_graph': 'which nodes attend to which is what the attention says',
     'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
     'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
@@ -75,7 +76,7 @@ def check_options() -> None:
     lookup('model.type', cfg.model.type, register.network_dict)
     if len(register.loader_dict) == 1:  # no loader of the user or of GraphGPS
         check_dataset(cfg.dataset.format, cfg.dataset.name)
-    if cfg.model.type in ('TopoGPSModel', 'gnn'):
+    if cfg.model.type in ('TopoGPSModel', 'CustomGNN', 'gnn'):
         if cfg.dataset.node_encoder:
             node_encoder(cfg.dataset.node_encoder_name)
         if cfg.dataset.edge_encoder:
@@ -85,6 +86,8 @@ def check_options() -> None:
     if cfg.model.type == 'TopoGPSModel':
         _, attention = split_layer_type(cfg.gt.layer_type)
         gps_attention_kwargs(attention, cfg.gt.dim_hidden, cfg.gt.n_heads, cfg.gt.attn_dropout)
+    if cfg.model.type == 'CustomGNN':
+        lookup('gnn.layer_type', cfg.gnn.layer_type, LAYERS)
     if cfg.model.type == 'gnn':
         for path, known in NAMES_OF_GNN.items():
             lookup(path, option(path), known, ACTIVATIONS if path == 'gnn.act' else {})
@@ -111,7 +114,7 @@ def _is_read(path: str) -> bool:
         # A user's own loader may read it.
         return cfg.dataset.format not in FORMATS or (path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES)
     if path.startswith('gnn.'):
-        return bool(cfg.model.type != 'TopoGPSModel')
+        return cfg.model.type not in ('TopoGPSModel', *(['CustomGNN'] if path == 'gnn.stage_type' else []))
     if path == 'train.iter_per_epoch':
         return any('saint' in group.sampler for group in (cfg.train, cfg.val))
     return path == 'train.mode' and cfg.train.mode in ('custom', 'standard')

@@ -62,20 +62,25 @@ class AddReturnProbabilities(BaseTransform):
 
 
 def posenc_transforms() -> list[BaseTransform]:
-    r"""Returns the transforms for the enabled groups :obj:`posenc_LapPE` and :obj:`posenc_RWSE`. In a checkout of GraphGPS, its
+    r"""Returns the transforms for the enabled groups :obj:`posenc_LapPE`, :obj:`posenc_EquivStableLapPE` and
+    :obj:`posenc_RWSE`. In a checkout of GraphGPS, its
     own loader adds their statistics.
     """
     if 'posenc' in register.config_dict:
         return []
     transforms: list[BaseTransform] = []
-    if cfg.posenc_LapPE.enable:
-        eigen = cfg.posenc_LapPE.eigen
-        check_whole(1, **{'posenc_LapPE.eigen.max_freqs': eigen.max_freqs})
-        check_choice(['L2'], **{'posenc_LapPE.eigen.eigvec_norm': eigen.eigvec_norm})
+    groups = [group for group in ('posenc_LapPE', 'posenc_EquivStableLapPE') if cfg[group].enable]
+    for group in groups:
+        eigen = cfg[group].eigen
+        check_whole(1, **{f'{group}.eigen.max_freqs': eigen.max_freqs})
+        check_choice(['L2'], **{f'{group}.eigen.eigvec_norm': eigen.eigvec_norm})
         kinds = {'none': None, 'sym': 'sym'}
         if eigen.laplacian_norm.lower() not in kinds:  # of a matrix that is not symmetric, GraphGPS reads one triangle
-            raise ArgumentError('posenc_LapPE.eigen.laplacian_norm', repr(eigen.laplacian_norm), ', '.join(kinds))
-        transforms.append(AddEigenvectors(eigen.max_freqs, kinds[eigen.laplacian_norm.lower()]))
+            raise ArgumentError(f'{group}.eigen.laplacian_norm', repr(eigen.laplacian_norm), ', '.join(kinds))
+        if eigen != cfg[groups[0]].eigen:
+            raise ArgumentError(f'{group}.eigen', dict(eigen), f'those of {groups[0]}: {dict(cfg[groups[0]].eigen)}')
+        if group == groups[-1]:
+            transforms.append(AddEigenvectors(eigen.max_freqs, kinds[eigen.laplacian_norm.lower()]))
     if cfg.posenc_RWSE.enable:
         transforms.append(AddReturnProbabilities(walk_lengths()))
     return transforms

@@ -27,7 +27,7 @@ def warn_of_unused_options() -> None:
     walking = [name for name in transforms if name in PREPARES_FOR]
     layer, value = layer_option()
     layers = f'{layer} {value!r}'
-    is_model = cfg.model.type in MODELS
+    is_model, has_attention = cfg.model.type in MODELS, cfg.model.type not in (*MODELS, 'CustomGNN')
     if is_model or layer != 'model.type':  # a network of the user may read options of attentions
         _warn_of_attentions(walking, layers)
 
@@ -38,9 +38,10 @@ def warn_of_unused_options() -> None:
         'topomask.model': (is_model, f'model.type {cfg.model.type!r}'),
         'topomask.dataset': (cfg.dataset.format == 'topomask', f'dataset.format {cfg.dataset.format!r}'),
         'topomask.svd': (encodes, f'dataset.node_encoder_name {encoder!r} and without AddSVDEncoding'),
-        'gt': (not is_model, without_model),
+        'gt': (has_attention, without_model if is_model else layers),
         'model.graph_pooling': (not is_model, without_model),
         'dataset.node_encoder': (not is_model or cfg.model.type == 'GKAT', without_model),
+        'posenc_EquivStableLapPE': (layer == 'gt.layer_type', layers),
     }
     before = defaults()
     for path, (is_read, where) in readers.items():
@@ -48,7 +49,7 @@ def warn_of_unused_options() -> None:
         if changed and not is_read:
             warn(f'{path}: got {", ".join(changed)}, which nothing reads with {where}')
     for name in walking:
-        if is_model and (cfg.model.type, name) != ('GKAT', 'AddRandomWalkKernel'):
+        if not has_attention and (cfg.model.type, name) != ('GKAT', 'AddRandomWalkKernel'):
             warn(f'topomask.transforms: got {name}, whose walks nothing reads with {layers}')
     if cfg.topomask.redraw_period:
         warn(f'topomask.redraw_period: got {cfg.topomask.redraw_period}, which only pyg-topomask train reads')

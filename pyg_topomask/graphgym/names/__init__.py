@@ -6,9 +6,10 @@ option                               words                                      
 ``gt.layer_type``, after the ``+``   ``GRF``, ``Linear``, ``Transformer``, ...    ``ATTENTIONS``, ``ATTN_TYPES`` (attentions)
 ``gt.layer_type``, before the ``+``  ``GINE``, ``GCN``, ...                       ``LOCAL_LAYERS`` (layers)
 ``gnn.layer_type``                   ``grf_attention``, ...                       registered in layers
+``gnn.layer_type`` of ``CustomGNN``  ``gatedgcnconv``, ``gineconv``               ``LAYERS`` (custom_gnn)
 ``topomask.mask``                    ``GRF``, ``SinDegree``, ``sum``, ...         ``MASKS``, ``COMPOSITIONS`` (masks)
 ``topomask.<attention>.<option>``    the keyword arguments of the attention       ``attention_options`` (attentions)
-``model.type``                       ``TopoGPSModel``                             registered in networks
+``model.type``                       ``TopoGPSModel``, ``CustomGNN``              registered in networks, custom_gnn
 ``model.type``                       ``GKAT``, ``ViViT``, ...                     ``MODELS`` (models)
 ``gnn.act``                          ``gelu``, ``swish``, ...                     ``ACTIVATIONS`` (activations)
 ``gnn.head``                         ``san_graph``, ``inductive_node``            ``HEADS`` (networks)

@@ -8,9 +8,9 @@ _LAP = 'the encoder LapPE with posenc_LapPE'
 #: What may take the place of a name or a group, or an empty text.
 ELSEWHERE = {
     # Networks.
-    'custom_gnn': f'{_TOPO} gt.layer_type CustomGatedGCN+None or GINE+None, with gt.dim_hidden as gnn.dim_inner',
-    'gatedgcnconv': f'{_TOPO} gt.layer_type CustomGatedGCN+None',
-    'gineconv': f'{_TOPO} gt.layer_type GINE+None',
+    'gatedgcnconv': 'model.type custom_gnn',
+    'gineconv': 'model.type custom_gnn',
+    'gcniiconv': f'{_TOPO} gt.layer_type GCN+None',
     'MultiModel': f'{_TOPO}, with the word Expander for Exphormer',
     'SingleModel': f'{_TOPO}, with the word Expander for Exphormer',
     'SANTransformer': f'{_TOPO} gt.layer_type None+Transformer',
@@ -23,7 +23,6 @@ ELSEWHERE = {
     'Performer': f'{_TOPO} gt.layer_type None+Performer',
     # Groups of options and their encoders.
     'posenc_SignNet': _LAP,
-    'posenc_EquivStableLapPE': _LAP,
     'posenc_HKdiagSE': 'the encoder RWSE with posenc_RWSE',
     'posenc_ElstaticSE': 'the encoder RWSE with posenc_RWSE',
     'posenc_GraphormerBias': 'the word Hop',

@@ -18,7 +18,12 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup
-from pyg_topomask.graphgym.names.positional_encoders import AppendingEncoder, LapPENodeEncoder, RWSENodeEncoder
+from pyg_topomask.graphgym.names.positional_encoders import (
+    AppendingEncoder,
+    EquivStableLapPENodeEncoder,
+    LapPENodeEncoder,
+    RWSENodeEncoder,
+)
 from pyg_topomask.utils.checks import check_whole
 
 
@@ -189,8 +194,9 @@ class SVDNodeEncoder(AppendingEncoder):
         return signs if graph is None else signs.index_select(0, graph)
 
 
-#: Encoders that append to the node features, which have the last place in composed names such as :obj:`Atom+LapPE+SVDSE`.
-APPENDING: dict[str, Callable[..., AppendingEncoder]] = {
+#: Encoders of places in the graph, which have the last place in composed names such as :obj:`Atom+LapPE+SVDSE`.
+APPENDING: dict[str, Callable[..., AppendingEncoder | EquivStableLapPENodeEncoder]] = {
+    'EquivStableLapPE': EquivStableLapPENodeEncoder,
     'LapPE': LapPENodeEncoder,
     'RWSE': RWSENodeEncoder,
     'SVDSE': SVDNodeEncoder,
@@ -212,6 +218,7 @@ class ComposedEncoder(Module):
 
 #: Used for unregistered names. GraphGPS registers these names itself.
 NODE_ENCODERS: dict[str, type[Module]] = {
+    'EquivStableLapPE': EquivStableLapPENodeEncoder,
     'LapPE': LapPENodeEncoder,
     'LinearNode': LinearNodeEncoder,
     'RWSE': RWSENodeEncoder,

@@ -33,19 +33,21 @@ from pyg_topomask.graphgym.names.configured_attention import build_attention, bu
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+from pyg_topomask.nn.positional_gate import PositionalGINEConv
 
 
 @dataclass(frozen=True)
 class LocalLayer:
     r"""A PyG convolution in a GPS layer, built by ``build(channels, heads, act, edge_dim)``, where :obj:`act` returns an
     activation and :obj:`edge_dim` is :obj:`None` for graphs without encoded edge features. It ignores, uses or demands edge
-    features, and it may use edge weights.
+    features, it may use edge weights, and it may read the encodings of :obj:`posenc_EquivStableLapPE`.
     """
 
     conv: type[MessagePassing]
     build: Callable[[int, int, Callable[[], Module], int | None], MessagePassing]
     edge_attr: Literal['ignores', 'uses', 'demands'] = 'ignores'
     edge_weight: bool = False
+    positional: bool = False
 
     def edge_kwargs(self, data: Data, channels: int, weight: Tensor | None = None) -> dict[str, Tensor]:
         r"""Returns the edge features and weights, :obj:`[E]`, for the convolution, checked against its needs."""
@@ -72,6 +74,11 @@ def _mlp(channels: int, act: Callable[[], Module]) -> Sequential:
     return Sequential(Linear(channels, channels), act(), Linear(channels, channels))
 
 
+def _gine(channels: int, act: Callable[[], Module]) -> GINEConv:
+    mlp = _mlp(channels, act)
+    return PositionalGINEConv(mlp, channels) if cfg.posenc_EquivStableLapPE.enable else GINEConv(mlp)
+
+
 def _pna(channels: int, edge_dim: int | None) -> PNAConv:
     # GraphGPS's aggregators. With only the scaler 'identity', the degree histogram has no effect, but is required.
     degrees = torch.tensor(cfg.gt.pna_degrees or [0, 1])
@@ -90,7 +97,7 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'GCN': LocalLayer(GCNConv, lambda c, heads, act, edge_dim: GCNConv(c, c), edge_weight=True),
     'SAGE': LocalLayer(SAGEConv, lambda c, heads, act, edge_dim: SAGEConv(c, c)),
     'GIN': LocalLayer(GINConv, lambda c, heads, act, edge_dim: GINConv(_mlp(c, act))),
-    'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: GINEConv(_mlp(c, act)), 'demands'),
+    'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: _gine(c, act), 'demands', positional=True),
     'GENConv': LocalLayer(GENConv, lambda c, heads, act, edge_dim: GENConv(c, c), 'uses'),
     'GAT': _gat(GATConv),
     'GATv2': _gat(GATv2Conv),
@@ -98,7 +105,10 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
         ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'
     ),
     'CustomGatedGCN': LocalLayer(
-        GatedGCNConv, lambda c, heads, act, edge_dim: GatedGCNConv(c, cfg.gt.dropout, act()), 'demands'
+        GatedGCNConv,
+        lambda c, heads, act, edge_dim: GatedGCNConv(c, cfg.gt.dropout, act(), positional=cfg.posenc_EquivStableLapPE.enable),
+        'demands',
+        positional=True,
     ),
     'PNA': LocalLayer(PNAConv, lambda c, heads, act, edge_dim: _pna(c, edge_dim), 'uses'),
 }

@@ -19,6 +19,7 @@ from pyg_topomask.graphgym.names.configured_attention import check_attention, gp
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder, edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.layers import local_layer
 from pyg_topomask.graphgym.names.lookup import lookup, registered
+from pyg_topomask.graphgym.names.positional_encoders import POSITIONS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn import TopoGPSConv
 
@@ -99,6 +100,14 @@ def _norm() -> str | None:
     return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
 
 
+def encoders(dim_in: int) -> tuple[FeatureEncoder, Module, int]:
+    r"""Returns the encoder of features, the layers before message passing, and the number of channels after both."""
+    encoder = FeatureEncoder(dim_in)
+    if cfg.gnn.layers_pre_mp == 0:
+        return encoder, Identity(), encoder.dim_out
+    return encoder, GNNPreMP(encoder.dim_out, cfg.gnn.dim_inner, cfg.gnn.layers_pre_mp), cfg.gnn.dim_inner
+
+
 class TopoGPSModel(Module):
     r"""The GPS graph Transformer from the `"Recipe for a General, Powerful, Scalable Graph Transformer"
     <https://arxiv.org/abs/2205.12454>`_ paper, with any global attention of this package.
@@ -118,12 +127,11 @@ class TopoGPSModel(Module):
         local = local_layer(self.local_name)
         self.channels = channels
 
-        self.encoder = FeatureEncoder(dim_in)
-        dim = self.encoder.dim_out
-        self.pre_mp: Module = Identity()
-        if cfg.gnn.layers_pre_mp > 0:
-            self.pre_mp = GNNPreMP(dim, cfg.gnn.dim_inner, cfg.gnn.layers_pre_mp)
-            dim = cfg.gnn.dim_inner
+        if cfg.posenc_EquivStableLapPE.enable and not (local and local.positional):
+            given = f'True with the local layer {self.local_name}, which does not read these encodings'
+            raise ArgumentError('posenc_EquivStableLapPE.enable', given, 'True with GINE and CustomGatedGCN, and False')
+
+        self.encoder, self.pre_mp, dim = encoders(dim_in)
         if not channels == cfg.gnn.dim_inner == dim:
             raise ArgumentError(
                 'gt.dim_hidden, gnn.dim_inner',
@@ -152,6 +160,8 @@ class TopoGPSModel(Module):
         local = local_layer(self.local_name)
         graph = batch.sharded if 'sharded' in batch else Graph.from_data(batch)
         conv_kwargs = local.edge_kwargs(batch, self.channels, graph.edge_weight) if local else {}
+        if local and local.positional and cfg.posenc_EquivStableLapPE.enable:
+            conv_kwargs['pe'] = batch[POSITIONS]
         if any(layer.edge_weights is not None for layer in self.layers):
             conv_kwargs['edge_attr'] = batch.get('edge_attr')
         x = batch.x

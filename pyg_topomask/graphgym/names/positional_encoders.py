@@ -1,4 +1,4 @@
-r"""The node encoders :obj:`LapPE` and :obj:`RWSE` of GraphGPS's configurations, for use without GraphGPS."""
+r"""The node encoders :obj:`LapPE`, :obj:`RWSE` and :obj:`EquivStableLapPE` of GraphGPS, for use without it."""
 
 from __future__ import annotations
 
@@ -15,6 +15,9 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice, check_whole, is_whole
+
+#: Where a batch has the encodings that local layers read.
+POSITIONS = 'pe_EquivStableLapPE'
 
 
 class AppendingEncoder(Module):
@@ -116,6 +119,31 @@ class RWSENodeEncoder(AppendingEncoder):
         (returns,) = _statistic('posenc_RWSE', batch, 'pestat_RWSE')
         out: Tensor = self.network(self.raw_norm(returns.to(next(self.network.parameters()).dtype)))
         return out
+
+
+class EquivStableLapPENodeEncoder(Module):
+    r"""GraphGPS's linear map of the eigenvectors of the Laplacian, :obj:`posenc_EquivStableLapPE`. The node features stay as
+    they are. The local layers :obj:`GINE` and :obj:`CustomGatedGCN` weigh messages by the distance of these encodings.
+    """
+
+    #: Channels of the node features that hold the encodings.
+    dim_pe = 0
+
+    def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
+        super().__init__()
+        group, options = 'posenc_EquivStableLapPE', cfg.posenc_EquivStableLapPE
+        if expand_x and cfg.share.dim_in != dim_emb:
+            given = f'EquivStableLapPE alone, which leaves {cfg.share.dim_in} features as they are'
+            accepted = f'{dim_emb} features, or names such as LinearNode+EquivStableLapPE'
+            raise ArgumentError('dataset.node_encoder_name', given, accepted)
+        self.raw_norm = _raw_norm(group, options, options.eigen.max_freqs)
+        self.lin = Linear(options.eigen.max_freqs, dim_emb)
+
+    def forward(self, batch: Data) -> Data:
+        (vectors,) = _statistic('posenc_EquivStableLapPE', batch, 'EigVecs')
+        # A graph may have fewer eigenvectors than asked for.
+        batch[POSITIONS] = self.lin(self.raw_norm(vectors.nan_to_num(nan=0.0).to(self.lin.weight.dtype)))
+        return batch
 
 
 def walk_lengths() -> list[int]:

@@ -69,8 +69,17 @@ def test_the_enabled_groups_choose_the_transforms() -> None:
     assert posenc_transforms() == []
     cfg.posenc_LapPE.enable, cfg.posenc_LapPE.eigen.laplacian_norm = True, 'none'
     cfg.posenc_RWSE.enable, cfg.posenc_RWSE.kernel.times_func = True, ' range(1, 9,2) '
+    cfg.posenc_EquivStableLapPE.enable, cfg.posenc_EquivStableLapPE.eigen.laplacian_norm = True, 'none'
     eigenvectors, returns = posenc_transforms()
     assert (eigenvectors.max_freqs, eigenvectors.normalization, returns.lengths) == (10, None, [1, 3, 5, 7])
+
+
+def test_two_groups_share_their_eigenvectors() -> None:
+    set_cfg(cfg)
+    cfg.posenc_LapPE.enable = cfg.posenc_EquivStableLapPE.enable = True
+    cfg.posenc_EquivStableLapPE.eigen.max_freqs = 4
+    with pytest.raises(ValueError, match=r"^posenc_EquivStableLapPE.eigen: got .*'max_freqs': 4.*; accepted: .*posenc_LapPE"):
+        posenc_transforms()
 
 
 def test_bad_options(subtests: pytest.Subtests) -> None:

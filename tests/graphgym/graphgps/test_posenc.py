@@ -29,32 +29,46 @@ def graphs() -> list[Data]:
     return [Data(x=torch.randn(size, 3), edge_index=index, edge_attr=torch.rand(index.size(1))) for size, index in edges]
 
 
-@pytest.mark.parametrize(('file', 'name'), [('cifar10', 'LapPE'), ('enzymes', 'RWSE')])
+@pytest.mark.parametrize(('file', 'name'), [('cifar10', 'LapPE'), ('enzymes', 'RWSE'), ('cifar10', 'EquivStableLapPE')])
 def test_statistics_parameters_and_outputs(file: str, name: str) -> None:
     if REAL is None:
         pytest.skip('GRAPHGPS_DIR is not set to a checkout of GraphGPS')
     path = Path(__file__).parents[3] / 'graphgps_configs' / 'graphgps' / f'{file}.yaml'
     with imported(Path(REAL)):
         set_cfg(cfg)
-        load_cfg(cfg, SimpleNamespace(cfg_file=str(path), opts=['gt.layer_type', 'CustomGatedGCN+Transformer']))
-        cfg.share.dim_in, cfg.share.dim_edge, cfg.dataset.edge_encoder_name = 3, 1, 'DummyEdge'
+        opts = ['gt.layer_type', 'CustomGatedGCN+Transformer', 'dataset.edge_encoder_name', 'DummyEdge']
+        if name == 'EquivStableLapPE':
+            eigen = [
+                'posenc_LapPE.enable',
+                'False',
+                'posenc_EquivStableLapPE.enable',
+                'True',
+                f'posenc_{name}.eigen.max_freqs',
+                '8',
+            ]
+            opts += [*eigen, 'dataset.node_encoder_name', f'LinearNode+{name}']
+        load_cfg(cfg, SimpleNamespace(cfg_file=str(path), opts=opts))
+        cfg.share.dim_in, cfg.share.dim_edge = 3, 1
         cfg.posenc_RWSE.kernel.times = lengths = walk_lengths() if cfg.posenc_RWSE.enable else [1]
         compute = importlib.import_module('graphgps.transform.posenc_stats').compute_posenc_stats
         assert posenc_transforms() == []
-        transform = {'LapPE': AddEigenvectors(8, None), 'RWSE': AddReturnProbabilities(lengths)}[name]
+        # GraphGPS takes the normalization of the Laplacian from the group posenc_LapPE.
+        transform = AddReturnProbabilities(lengths) if name == 'RWSE' else AddEigenvectors(8, None)
         given = []
         for data in graphs():
             theirs, mine = compute(data.clone(), [name], data.is_undirected(), cfg), transform(data.clone())
             for key in ('EigVals', 'pestat_RWSE'):
                 if key in theirs:
                     torch.testing.assert_close(mine[key], theirs[key].float(), equal_nan=True, atol=1e-5, rtol=1e-5)
-            if name == 'LapPE' and data.num_nodes == 4:  # without equal eigenvalues, eigenvectors are so up to signs
+            if name != 'RWSE' and data.num_nodes == 4:  # without equal eigenvalues, eigenvectors are so up to signs
                 torch.testing.assert_close(mine.EigVecs.abs(), theirs.EigVecs.abs(), equal_nan=True, atol=1e-5, rtol=1e-5)
             given.append(theirs)
         batch = Batch.from_data_list(given)
         theirs = register.network_dict['GPSModel'](3, 10).eval()
         assert 'pyg_topomask' not in type(theirs.encoder.node_encoder).__module__
-        for name in [word for word in register.node_encoder_dict if {'LapPE', 'RWSE'} & set(str(word).split('+'))]:
+        for name in [
+            word for word in register.node_encoder_dict if {'LapPE', 'RWSE', 'EquivStableLapPE'} & set(str(word).split('+'))
+        ]:
             del register.node_encoder_dict[name]  # as without GraphGPS
         mine = TopoGPSModel(3, 10).eval()
         assert 'pyg_topomask' in type(mine.encoder.node_encoder).__module__

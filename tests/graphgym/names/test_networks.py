@@ -98,6 +98,25 @@ def test_every_local_layer(configure: Callable[..., None], local: str, edges: bo
         assert changed == (LOCAL_LAYERS[local].edge_attr != 'ignores')
 
 
+def test_positions_are_for_two_local_layers(configure: Callable[..., None]) -> None:
+    configure('gt.layer_type GCN+Linear posenc_EquivStableLapPE.enable True')
+    with pytest.raises(
+        ValueError, match=r'^posenc_EquivStableLapPE.enable: .*layer GCN, .*; accepted: True with GINE and Custom'
+    ):
+        TopoGPSModel(3, 10)
+    for local in ('GINE', 'CustomGatedGCN'):
+        configure(
+            f'gt.layer_type {local}+Linear dataset.node_encoder_name LinearNode+EquivStableLapPE '
+            'posenc_EquivStableLapPE.enable True posenc_EquivStableLapPE.eigen.max_freqs 4'
+        )
+        batch = make_batch()
+        batch.EigVecs = torch.randn(batch.num_nodes, 4)
+        model = TopoGPSModel(3, 10).eval()
+        prediction, _ = predict(model, batch)
+        batch.EigVecs = batch.EigVecs * 2
+        assert not torch.allclose(prediction, predict(model, batch)[0])
+
+
 def test_attention_reads_its_options(configure: Callable[..., None]) -> None:
     configure('topomask.GRF.num_walks 7')
     model, _ = build()

@@ -1,4 +1,4 @@
-"""The encoders LapPE and RWSE, by their equations in NumPy."""
+"""The encoders LapPE, RWSE and EquivStableLapPE, by their equations in NumPy."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ def _options() -> Iterator[None]:
     cfg.posenc_LapPE.eigen.max_freqs = 4
     cfg.posenc_RWSE.merge_from_list(['model', 'Linear', 'dim_pe', 4, 'raw_norm_type', 'BatchNorm'])
     cfg.posenc_RWSE.kernel.times = [1, 2, 3, 4, 5]
+    cfg.posenc_EquivStableLapPE.eigen.max_freqs = 4
     yield
     set_cfg(cfg)
 
@@ -75,6 +76,18 @@ def test_return_probabilities_are_normalized_over_the_batch() -> None:
     np.testing.assert_allclose(out.detach().numpy(), expected, atol=1e-5)
 
 
+def test_eigenvectors_as_positions_take_no_channels() -> None:
+    batch = Batch.from_data_list(graphs())
+    encoder = node_encoder('LinearNode+EquivStableLapPE')(10)
+    out = encoder(batch.clone())
+    expected = affine(np.nan_to_num(batch.EigVecs.numpy()), encoder.encoder2.lin)
+    np.testing.assert_allclose(out.pe_EquivStableLapPE.detach().numpy(), expected, atol=1e-5)
+    np.testing.assert_allclose(out.x.detach().numpy(), affine(batch.x.numpy(), encoder.encoder1.encoder), atol=1e-5)
+    alone = node_encoder('EquivStableLapPE')(3)(batch.clone())
+    assert torch.equal(alone.x, batch.x)
+    assert alone.pe_EquivStableLapPE.shape == (sum(SIZES), 3)
+
+
 @pytest.mark.parametrize('model', ['DeepSet', 'Transformer'])
 @pytest.mark.parametrize('name', ['LapPE', 'RWSE', 'LinearNode+LapPE', 'LinearNode+LapPE+RWSE', 'LapPE+RWSE'])
 def test_a_batch_is_one_by_one_and_finite(name: str, model: str) -> None:
@@ -117,6 +130,7 @@ def test_signs_are_random_in_training_and_seeded() -> None:
         ('RWSE', ['posenc_RWSE.model', 'DeepSet'], 'posenc_RWSE.model: got .deepset.; accepted: linear, mlp'),
         ('RWSE', ['posenc_RWSE.raw_norm_type', 'layer'], 'raw_norm_type: got .layer.; accepted: none, batchnorm'),
         ('Nothing+LapPE', [], "node_encoder_name: got 'Nothing'"),
+        ('EquivStableLapPE', [], r'got EquivStableLapPE alone, .*; accepted: 10 features, or .* LinearNode\+EquivStableLapPE'),
         ('LinearNode+SignNet', [], r'got .LinearNode\+SignNet.*; instead: the encoder LapPE .*checkout'),
     ],
 )
