@@ -14,12 +14,13 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.feature_maps import FavorFeatures, FeatureMap
+from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared
 from pyg_topomask.nn.linear import linear
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
+from pyg_topomask.nn.sparse_mask_attention import MaskedSoftmaxAttention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks.uniform import wrapped_seed
@@ -36,9 +37,10 @@ if TYPE_CHECKING:
 class GKAT(torch.nn.Module):
     r"""The graph kernel attention Transformer of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 4.2, 5.1 to 5.3, App. A.2, A.3, A.5). It has layers of
-    :class:`~pyg_topomask.nn.RWGNKAttention`, each with dropout before it and an ELU after it, and a readout. All layers share
-    one ensemble of walks, which :class:`~pyg_topomask.transforms.AddRandomWalkKernel` can store. As in the paper, the kernel
-    ignores edge weights, except with :obj:`transition="weight"`.
+    :class:`~pyg_topomask.nn.RWGNKAttention`, each with dropout before it and an ELU after it, and a readout. With
+    :obj:`feature_map="softmax"`, the layers are :class:`~pyg_topomask.nn.MaskedSoftmaxAttention`, as in the authors' code. All
+    layers share one ensemble of walks, which :class:`~pyg_topomask.transforms.AddRandomWalkKernel` can store. As in the paper,
+    the kernel ignores edge weights, except with :obj:`transition="weight"`.
 
     Args:
         in_channels (int): Size of each input sample; :obj:`-1` is inferred at the first call, and does not work with
@@ -52,9 +54,12 @@ class GKAT(torch.nn.Module):
             (default: :obj:`"sum"`)
         readout_channels (int, optional): The hidden channels of :obj:`"mf"` and :obj:`"dm"`; :obj:`None` is 32.
             (default: :obj:`None`)
-        feature_map (str): The feature map of all layers. (default: :obj:`"favor"`, random features of the softmax kernel)
+        feature_map (str): The feature map of all layers, or :obj:`"softmax"` for the softmax kernel itself.
+            (default: :obj:`"favor"`, random features of the softmax kernel)
         num_features (int, optional): The number :math:`r` of random features. (default: :obj:`hidden_channels`)
         dropout (float): Dropout probability of the input of each layer. (default: :obj:`0.0`)
+        attention_dropout (float): With :obj:`feature_map="softmax"`, dropout probability of the coefficients.
+            (default: :obj:`0.0`)
         norm (bool): Apply batch normalization to the input. (default: :obj:`False`)
         lin_channels (int, optional): The channels of a ReLU layer before the attention; :obj:`None` for none.
             (default: :obj:`None`)
@@ -88,6 +93,7 @@ class GKAT(torch.nn.Module):
         feature_map: str = 'favor',
         num_features: int | None = None,
         dropout: float = 0.0,
+        attention_dropout: float = 0.0,
         norm: bool = False,
         lin_channels: int | None = None,
         explicit: bool = False,
@@ -113,7 +119,15 @@ class GKAT(torch.nn.Module):
         direct = readout is None and not project
         if direct and heads[-1] != 1:
             raise ArgumentError('heads', f'{tuple(heads)} with readout=None and project=False', '1 head in the last layer')
-        check_probability(dropout=dropout)
+        check_probability(dropout=dropout, attention_dropout=attention_dropout)
+        softmax = feature_map == 'softmax'
+        if attention_dropout > 0 and not softmax:
+            raise ArgumentError(
+                'attention_dropout', f'{attention_dropout} for feature_map={feature_map!r}', '0.0, and "softmax"'
+            )
+        for name, given in (('explicit', explicit), ('dynamic', dynamic)):
+            if softmax and given:
+                raise ArgumentError(name, 'True for feature_map="softmax"', 'False, and other feature maps')
         self.in_channels = in_channels
         self.readout = readout
         self.dropout = dropout
@@ -125,18 +139,22 @@ class GKAT(torch.nn.Module):
         self.layers = torch.nn.ModuleList()
         for layer, num_heads in enumerate(heads):
             width = out_channels if direct and layer == len(heads) - 1 else hidden_channels
-            features: str | FeatureMap = feature_map
-            if feature_map == 'favor':
-                features = FavorFeatures(width, num_features)
-            attention = RWGNKAttention(
-                channels,
-                num_heads,
-                seed=wrapped_seed(seed + layer) if dynamic else seed,
-                feature_map=features,
-                route='blocks' if explicit else 'auto',
-                out_channels=num_heads * width,
-                **options,
-            )
+            attention: RWGNKAttention | MaskedSoftmaxAttention
+            if softmax:
+                mask = RWGNKMask(num_heads, seed=seed, **options)
+                attention = MaskedSoftmaxAttention(
+                    channels, num_heads, mask, out_channels=num_heads * width, attention_dropout=attention_dropout
+                )
+            else:
+                attention = RWGNKAttention(
+                    channels,
+                    num_heads,
+                    seed=wrapped_seed(seed + layer) if dynamic else seed,
+                    feature_map=FavorFeatures(width, num_features) if feature_map == 'favor' else feature_map,
+                    route='blocks' if explicit else 'auto',
+                    out_channels=num_heads * width,
+                    **options,
+                )
             if not project:
                 attention.lin_out = torch.nn.Identity()  # the concatenated heads
             self.layers.append(attention)

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import ring, trailing_empty_graphs, uneven_graphs, with_features
+from oracles import linear
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
@@ -100,6 +101,31 @@ def test_without_projections_nodes_without_neighbours_keep_their_values() -> Non
     value = x.double().numpy() @ hidden[0].T + hidden[1]
     value = np.where(value > 0, value, np.expm1(value))
     torch.testing.assert_close(model(x, no_edges).double(), torch.from_numpy(value @ out[0].T + out[1]), rtol=1e-4, atol=1e-4)
+
+
+def test_softmax_layers_by_their_equation() -> None:
+    data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3, (2, 1), None, feature_map='softmax', project=False)
+    graph, x = Graph.from_data(data), data.x.numpy()
+    for layer in model.layers:
+        matrix = layer.mask(graph).matmul(torch.eye(len(x)).unsqueeze(1).expand(-1, layer.heads, -1)).detach().numpy()
+        q, k, v = (linear(lin, x).reshape(len(x), layer.heads, -1) for lin in (layer.lin_q, layer.lin_k, layer.lin_v))
+        weight = matrix * np.exp(np.einsum('ihd,jhd->ihj', q, k) / np.sqrt(q.shape[2]))
+        x = np.einsum('ihj,jhd->ihd', weight / weight.sum(2, keepdims=True), v).reshape(len(x), -1)
+        x = x if layer is model.layers[-1] else np.where(x > 0, x, np.expm1(x))
+    np.testing.assert_allclose(run(model, data).detach().numpy(), x, atol=1e-5)
+
+
+def test_coefficients_are_dropped_in_training() -> None:
+    data = with_features(uneven_graphs(), 5)[2]
+    model = GKAT(5, 4, 3, readout=None, feature_map='softmax', attention_dropout=0.5)
+    assert not torch.equal(run(model, data), run(model, data))
+    model.eval()
+    assert torch.equal(run(model, data), run(model, data))
+    for name in ('explicit', 'dynamic', 'num_features'):
+        with pytest.raises(ValueError, match=rf'^{name}: got .* for feature_map=.softmax'):
+            GKAT(5, 4, 3, feature_map='softmax', **{name: 1})
+    with pytest.raises(ValueError, match=r"^attention_dropout: got 0.5 for feature_map='favor'"):
+        GKAT(5, 4, 3, attention_dropout=0.5)
 
 
 def test_layers_share_one_ensemble_of_walks() -> None:
