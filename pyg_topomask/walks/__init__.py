@@ -1,7 +1,18 @@
 r"""Random walks and their sparse features."""
 
 from pyg_topomask.walks.lengths import FixedLength, GeometricLength, PoissonLength, SurvivalLength, WalkLength
+from pyg_topomask.walks.sequences import RandomWalks, sample_random_walks
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.walk import sample_walks
 
-__all__ = ['FixedLength', 'GeometricLength', 'PoissonLength', 'SurvivalLength', 'WalkLength', 'WalkSettings', 'sample_walks']
+__all__ = [
+    'FixedLength',
+    'GeometricLength',
+    'PoissonLength',
+    'RandomWalks',
+    'SurvivalLength',
+    'WalkLength',
+    'WalkSettings',
+    'sample_random_walks',
+    'sample_walks',
+]

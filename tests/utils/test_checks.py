@@ -128,6 +128,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
         'settings': WalkSettings(2, 0.5, 2),
         'seed': 1,
     },
+    'sample_random_walks': lambda: {'graph': Graph.from_data(small_graph()), 'settings': WalkSettings(2, 0.5, 2), 'seed': 1},
     'sample_walks': lambda: {'graph': Graph.from_data(small_graph()), 'settings': WalkSettings(2, 0.5, 2), 'seed': 1},
     'masked_softmax_attention': lambda: VECTORS | {'mask': AdjacencyMask()(small_graph())},
     'suggest_num_walks': lambda: {'t': 1.0, 'delta': 0.5, 'c': 1.0},
