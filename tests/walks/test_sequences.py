@@ -5,7 +5,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPH_NAMES, GRAPHS, uneven_graphs
+from graphs import GRAPH_NAMES, GRAPHS, small_weighted_graph, uneven_graphs
 from oracles import as_numpy, weight_matrix
 from sampled_features import load_matrices
 from torch_geometric.data import Batch
@@ -28,7 +28,7 @@ def test_features_are_means_of_loads(name: str, sampler: str) -> None:
 
 
 def test_loads_are_products_over_the_edges_crossed() -> None:
-    data = uneven_graphs()[2]
+    data = small_weighted_graph()  # without parallel edges
     matrix = weight_matrix(data, 'sym')
     degree = np.bincount(as_numpy(data)[0][0], minlength=data.num_nodes)
     nodes, load = (value.numpy() for value in sample_random_walks(Graph.from_data(data), WalkSettings(2, 0.3, 3), seed=1))
