@@ -39,7 +39,9 @@ class HopMask(LogarithmicMask):
     mask :math:`f(\mathrm{dist}(i, j))` of `"From block-Toeplitz matrices to differential equations on graphs"
     <https://arxiv.org/abs/2107.07999>`_ (Sec. 3) for a function that vanishes beyond :math:`K` edges, on any graph. Unlike
     powers of the adjacency matrix, it does not count walks that return. It suits sparse graphs and few hops. It lists the pairs
-    of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`.
+    of nodes within :math:`K` edges once per graph, and a product takes :math:`O(\text{pairs})`. A scaled
+    :class:`~pyg_topomask.masks.PackingMask` adds a weight for all other pairs, as in
+    :obj:`HopMask(4) + PackingMask() * torch.nn.Parameter(torch.tensor(0.1))`.
 
     Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this. Edge weights have no
     effect.
