@@ -41,7 +41,7 @@ def warn_of_unused_options() -> None:
         'gt': (has_attention, without_model if is_model else layers),
         'model.graph_pooling': (not is_model, without_model),
         'dataset.node_encoder': (not is_model or cfg.model.type == 'GKAT', without_model),
-        'posenc_EquivStableLapPE': (layer == 'gt.layer_type', layers),
+        'posenc_EquivStableLapPE': (layer == 'gt.layer_type' or not cfg.posenc_EquivStableLapPE.enable, layers),
     }
     before = defaults()
     for path, (is_read, where) in readers.items():
