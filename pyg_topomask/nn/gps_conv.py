@@ -98,7 +98,9 @@ class TopoGPSConv(GPSConv):
         self._kept_from_conv = set()
         if conv is not None and attn is not None and not _takes(conv, 'edge_weight'):
             self._kept_from_conv.add('edge_weight')
-        if conv is not None and edge_weights is not None and not _takes(conv, 'edge_attr'):
+        self._attends_to_features = getattr(attn, 'edge_bias', None) is not None
+        reads_features = edge_weights is not None or self._attends_to_features
+        if conv is not None and reads_features and not _takes(conv, 'edge_attr'):
             self._kept_from_conv.add('edge_attr')
         self._told_of_weights = conv is None or not _takes(conv, 'edge_weight')
         if not self._told_of_weights and isinstance(attn, MaskedLinearAttention | ExplicitAttention):
@@ -134,8 +136,8 @@ class TopoGPSConv(GPSConv):
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
                 (default: :obj:`None`)
             **kwargs: Passed on to :obj:`conv`. :obj:`edge_weight` is passed on to :obj:`attn`, and to :obj:`conv` if it takes
-                it. :obj:`edge_weights` reads :obj:`edge_attr`, which is passed on to :obj:`conv` if it takes it. Without
-                :obj:`conv`, :obj:`edge_weight` and :obj:`edge_attr` are accepted.
+                it. :obj:`edge_weights` and an :obj:`attn` with :obj:`edge_dim` read :obj:`edge_attr`, which is passed on to
+                :obj:`conv` if it takes it. Without :obj:`conv`, :obj:`edge_weight` and :obj:`edge_attr` are accepted.
 
         Returns:
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the edge
@@ -191,7 +193,8 @@ class TopoGPSConv(GPSConv):
         if self.edge_weights is not None:
             graph = self._weighed(x, edge_attr, edges, weight, batch, graph)
             edges, weight, batch = graph.edge_index, None, graph.batch
-        out: Tensor = self.attn(x, edges, edge_weight=weight, batch=batch, graph=graph)
+        features = {'edge_attr': edge_attr} if self._attends_to_features else {}
+        out: Tensor = self.attn(x, edges, edge_weight=weight, batch=batch, graph=graph, **features)
         return out
 
     @torch.compiler.disable  # weights are checked, and their mask prepared, at every call
