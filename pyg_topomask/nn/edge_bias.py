@@ -51,7 +51,7 @@ class EdgeBias(Module):
         edges = graph if graph.unweighted is None else graph.unweighted
         pairs = edges.cached(('pairs of edges', flow), lambda: _Pairs.of(graph, flow))
         total = factor.new_zeros(pairs.key.numel(), factor.size(1)).index_add(0, pairs.slot, factor)
-        return PairFactors(pairs, (total / pairs.count).t())
+        return PairFactors(pairs, (total / pairs.size).t())
 
 
 class _Pairs(NamedTuple):
@@ -60,13 +60,13 @@ class _Pairs(NamedTuple):
     Args:
         key (torch.Tensor): The numbers :math:`iN + j` of the pairs, ascending, :obj:`[P]`.
         slot (torch.Tensor): The pair of each edge, :obj:`[E]`.
-        count (torch.Tensor): The number of edges of each pair, :obj:`[P, 1]`.
+        size (torch.Tensor): The number of edges of each pair, :obj:`[P, 1]`.
         found (list): The pattern in which the pairs were found last, and where.
     """
 
     key: Tensor
     slot: Tensor
-    count: Tensor
+    size: Tensor
     found: list[tuple[SparsePattern, tuple[Tensor, Tensor]]]
 
     @classmethod
@@ -80,10 +80,7 @@ class _Pairs(NamedTuple):
     def places(self, pattern: SparsePattern) -> tuple[Tensor, Tensor]:
         r"""Returns which pairs are entries of a pattern with ascending columns, and which entries these are."""
         if not self.found or self.found[0][0] is not pattern:
-            key = torch.nn.functional.pad(_keys(pattern), (0, 1), value=-1)
-            entry = torch.searchsorted(key[:-1], self.key)
-            pair = (key[entry] == self.key).nonzero().squeeze(1)
-            self.found[:] = [(pattern, (pair, entry[pair]))]
+            self.found[:] = [(pattern, _found(_keys(pattern), self.key))]
         return self.found[0][1]
 
     @outside_transforms
@@ -93,13 +90,20 @@ class _Pairs(NamedTuple):
         """
         row, col = unwrapped(pattern.row).long(), unwrapped(pattern.col).long()
         node = torch.div(row, heads, rounding_mode='floor')
-        key = node * (pattern.num_rows // heads) + torch.div(col, heads, rounding_mode='floor')
-        pair = torch.searchsorted(self.key, key)
-        entry = (torch.nn.functional.pad(self.key, (0, 1), value=-1)[pair] == key).nonzero().squeeze(1)
-        return (((row - node * heads) * self.key.numel()) + pair)[entry], entry
+        other = torch.div(col, heads, rounding_mode='floor')
+        entry, pair = _found(self.key, node * (pattern.num_rows // heads) + other)
+        return (row - node * heads)[entry] * self.key.numel() + pair, entry
+
+
+def _found(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns which of the wanted keys are among the ascending ones, and where."""
+    place = torch.searchsorted(keys, wanted)
+    found = (torch.nn.functional.pad(keys, (0, 1), value=-1)[place] == wanted).nonzero().squeeze(1)
+    return found, place[found]
 
 
 def _keys(pattern: SparsePattern) -> Tensor:
+    r"""Returns the number of each entry, row by row."""
     return pattern.row.long() * pattern.num_cols + pattern.col
 
 

@@ -140,9 +140,9 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         def attend(mask: MaskOperator, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
             if self.edge_bias is None or edge_attr is None:
                 return masked_softmax_attention(q, k, v, mask, dropout)
-            entries = entries_of_pairs(mask, edge_dim=edge_attr.size(1))
             factors = self.edge_bias(edge_attr, graph if near is None else near, self.flow)
-            return attend_softmax(q, k, v, factors.times(entries), dropout)[0]
+            entries = factors.times(entries_of_pairs(mask, edge_dim=edge_attr.size(1)))
+            return attend_softmax(q, k, v, entries, dropout)[0]
 
         return on_near_graph(graph, self.mask, generator, attend, q, k, v)
 
