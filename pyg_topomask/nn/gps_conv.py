@@ -98,9 +98,10 @@ class TopoGPSConv(GPSConv):
         self._kept_from_conv = set()
         if conv is not None and attn is not None and not _takes(conv, 'edge_weight'):
             self._kept_from_conv.add('edge_weight')
-        self._attends_to_features = getattr(attn, 'edge_bias', None) is not None
-        reads_features = edge_weights is not None or self._attends_to_features
-        if conv is not None and reads_features and not _takes(conv, 'edge_attr'):
+        self._hands_edge_attr_on = getattr(attn, 'edge_bias', None) is not None
+        #: Whether attention reads edge features, by itself or by its edge weights.
+        self.reads_edge_attr = edge_weights is not None or self._hands_edge_attr_on
+        if conv is not None and self.reads_edge_attr and not _takes(conv, 'edge_attr'):
             self._kept_from_conv.add('edge_attr')
         self._told_of_weights = conv is None or not _takes(conv, 'edge_weight')
         if not self._told_of_weights and isinstance(attn, MaskedLinearAttention | ExplicitAttention):
@@ -193,7 +194,7 @@ class TopoGPSConv(GPSConv):
         if self.edge_weights is not None:
             graph = self._weighed(x, edge_attr, edges, weight, batch, graph)
             edges, weight, batch = graph.edge_index, None, graph.batch
-        features = {'edge_attr': edge_attr} if self._attends_to_features else {}
+        features = {'edge_attr': edge_attr} if self._hands_edge_attr_on else {}
         out: Tensor = self.attn(x, edges, edge_weight=weight, batch=batch, graph=graph, **features)
         return out
 

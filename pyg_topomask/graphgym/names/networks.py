@@ -152,7 +152,7 @@ class TopoGPSModel(Module):
         local = local_layer(self.local_name)
         graph = batch.sharded if 'sharded' in batch else Graph.from_data(batch)
         conv_kwargs = local.edge_kwargs(batch, self.channels, graph.edge_weight) if local else {}
-        if any(layer.edge_weights is not None for layer in self.layers):
+        if any(layer.reads_edge_attr for layer in self.layers):
             conv_kwargs['edge_attr'] = batch.get('edge_attr')
         x = batch.x
         for layer in self.layers:
