@@ -25,10 +25,12 @@ from pyg_topomask.nn import (
     GRFSoftmaxAttention,
     KMIPAttention,
     MaskedSoftmaxAttention,
+    MaskEncoding,
     TopoGPSConv,
     attention,
 )
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
+from pyg_topomask.ops import softmax_rows
 from pyg_topomask.testing import assert_batch_invariant
 
 CHANNELS, HEADS, DIM = 8, 2, 3
@@ -168,6 +170,15 @@ def test_batch_is_one_by_one(name: str) -> None:
     assert_batch_invariant(run, graphs, 1e-6)
 
 
+def test_layers_under_other_masks_share_a_graph() -> None:
+    data = featured(small_digraph())
+    graph = Graph.from_data(data)
+    for name in (*LAYERS, *LAYERS):
+        layer = random(LAYERS[name]())
+        out = layer(data.x, graph=graph, edge_attr=data.edge_attr)
+        torch.testing.assert_close(out, layer(data.x, data.edge_index.clone(), edge_attr=data.edge_attr))
+
+
 def test_large_graphs_take_other_numbers_of_the_nodes(monkeypatch: pytest.MonkeyPatch) -> None:
     size, generator = 20_000, torch.Generator().manual_seed(0)
     order = torch.randperm(size, generator=generator)
@@ -264,6 +275,22 @@ def test_edge_features_are_refused_by_name(name: str) -> None:
     adj_t = torch.sparse_coo_tensor(data.edge_index.flip(0), torch.ones(number), (6, 6)).to_sparse_csr()
     with pytest.raises(ValueError, match=r'^edge_index: got a sparse matrix; accepted: the edges in the order'):
         layer(data.x, adj_t, edge_attr=e)
+
+
+def test_what_cannot_be_done_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    layer, data = random(LAYERS['kmip']()), featured(small_digraph())
+    with pytest.raises(ValueError, match=r'^x: got a batch of torch.func.vmap; accepted: one without edge_dim'):
+        torch.func.vmap(lambda x: layer(x, data.edge_index, edge_attr=data.edge_attr))(torch.stack([data.x, data.x]))
+    layer = random(under(SinDegreeMask()))
+    monkeypatch.setattr(softmax_rows, '_MOST_PAIRS', 35)
+    with pytest.raises(ValueError, match=r'^edge_dim: got 3 for 36 pairs of nodes, .*; accepted: up to 35 pairs, and None'):
+        layer(data.x, data.edge_index, edge_attr=data.edge_attr)
+    graph = Graph.from_data(data)
+    monkeypatch.setattr(type(graph.segments), 'is_whole', False)
+    with pytest.raises(ValueError, match=r'^edge_attr: got edge features on a sharded graph; accepted: None, and layers with'):
+        layer.edge_bias(data.edge_attr, graph, layer.flow)
+    with pytest.raises(ValueError, match=r'^graph: got a sharded graph; accepted: graphs of one process'):
+        MaskEncoding(HopMask(), 4)(graph)
 
 
 def test_layers_without_edge_dim_refuse_edge_features() -> None:
