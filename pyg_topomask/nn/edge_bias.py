@@ -80,7 +80,8 @@ class _Pairs(NamedTuple):
     def places(self, pattern: SparsePattern) -> tuple[Tensor, Tensor]:
         r"""Returns which pairs are entries of a pattern with ascending columns, and which entries these are."""
         if not self.found or self.found[0][0] is not pattern:
-            self.found[:] = [(pattern, _found(_keys(pattern), self.key))]
+            with torch.inference_mode(False):  # for training later
+                self.found[:] = [(pattern, _found(_keys(pattern), self.key))]
         return self.found[0][1]
 
     @outside_transforms

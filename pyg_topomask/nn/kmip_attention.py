@@ -48,8 +48,8 @@ class KMIPAttention(ExplicitAttention):
     On graphs of at most :math:`k` nodes, this is full attention. The search is exact and takes :math:`O(N^2)` time, see
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
     :math:`k` scores, but not through the choice of keys. Second derivatives treat the selected keys as fixed. A returned
-    coefficient is 0 if the head has not selected the pair. The layer needs :obj:`edge_index` only for :obj:`extra_edges`, and
-    edge weights have no effect.
+    coefficient is 0 if the head has not selected the pair. The layer needs :obj:`edge_index` only for :obj:`extra_edges` and
+    :obj:`edge_dim`, and edge weights have no effect. The bias of edges does not change the choice of keys.
 
     Args:
         k (int): The number of keys that a query attends to. (default: :obj:`10`)

@@ -93,7 +93,8 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         \alpha_{ij} = \operatorname{softmax}_j (\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log M_{ij})
 
     Time and memory are linear in the number of entries of a sparse mask. Under any other mask, all pairs of nodes of a graph
-    are compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear.
+    are compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear. With
+    :obj:`edge_dim`, memory is quadratic too.
 
     Args:
         mask (Mask): A mask with nonnegative entries. Zero entries get no attention and no gradient. Masks that learn numbers of

@@ -170,6 +170,17 @@ def test_batch_is_one_by_one(name: str) -> None:
     assert_batch_invariant(run, graphs, 1e-6)
 
 
+@pytest.mark.parametrize('name', ['adjacency', 'kmip'])
+def test_training_after_inference_on_the_same_graph(name: str) -> None:
+    layer, data = random(LAYERS[name]()), featured(small_digraph())
+    graph = Graph.from_data(data)
+    with torch.inference_mode():
+        expected = layer(data.x, graph=graph, edge_attr=data.edge_attr)
+    out = layer(data.x, graph=graph, edge_attr=data.edge_attr)
+    out.sum().backward()
+    torch.testing.assert_close(out, expected)
+
+
 def test_layers_under_other_masks_share_a_graph() -> None:
     data = featured(small_digraph())
     graph = Graph.from_data(data)
