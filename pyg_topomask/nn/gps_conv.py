@@ -157,9 +157,7 @@ class TopoGPSConv(GPSConv):
             )
         if not self._told_of_features and kwargs.get('edge_attr') is not None and not torch.compiler.is_compiling():
             self._told_of_features = True
-            warn(
-                'edge_attr: got edge features, which have no effect here: neither conv nor attn reads them. Set edge_dim of attn.'
-            )
+            warn('edge_attr: got edge features, which have no effect here: neither conv nor attn reads them')
         if batch is None:  # norms and attentions of PyG need it too
             batch = getattr(graph, 'batch', None)
         # Norms and attentions of PyG index by this. Gradients of torch's scatter are wrong with int32 indices.
