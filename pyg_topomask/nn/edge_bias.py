@@ -39,8 +39,6 @@ class EdgeBias(Module):
             torch.nn.init.zeros_(parameter)
 
     def forward(self, edge_attr: Tensor, graph: Graph, flow: str) -> PairFactors:
-        if not graph.segments.is_whole:
-            raise ArgumentError('edge_attr', 'edge features on a sharded graph', 'None, and layers with edge_dim=None')
         check_edge_features(edge_attr, graph.num_edges, *input_of(self.lin))
         bias = self.lin(edge_attr)
         factor = bias.to(torch.promote_types(bias.dtype, torch.float32)).exp()  # autocast would round it

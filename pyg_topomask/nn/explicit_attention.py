@@ -159,7 +159,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
             given = f'edge features for {type(self).__name__} without edge_dim, which reads none'
             raise ArgumentError('edge_attr', given, 'None, and layers with edge_dim=edge_attr.size(1)')
         if self.edge_bias is not None and edge_attr is None:
-            raise ArgumentError('edge_attr', None, f'the features of the edges, [E, {self.edge_bias.lin.in_features}]')
+            raise ArgumentError('edge_attr', None, f'the features of the edges, [E, {input_of(self.edge_bias.lin)[0]}]')
         if edge_attr is not None and is_sparse(edge_index):
             raise ArgumentError('edge_index', 'a sparse matrix', 'the edges in the order of their features, [2, E]')
 
@@ -172,7 +172,10 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         features: tuple[Tensor, ...],
         *given: Any,
     ) -> tuple[Tensor, ...]:
-        return (self.attend(q, k, v, graph_for(self, *given), generator, *features),)
+        graph = graph_for(self, *given)
+        if features and not graph.segments.is_whole:
+            raise ArgumentError('edge_attr', 'edge features on a sharded graph', 'None, and layers with edge_dim=None')
+        return (self.attend(q, k, v, graph, generator, *features),)
 
     def _look(
         self,
