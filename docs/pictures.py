@@ -344,6 +344,11 @@ LAYERS = {
     'KMIPAttention': Picture(
         'Each query attends to the 10 keys with the largest inner products, wherever they are in the graph.', kmip_figure
     ),
+    'MaskEncoding': of_mask(
+        'A feature of all pairs within 4 edges, here a mix of four distances.',
+        partial(masks.HopMask, max_hops=4, f='decay'),
+        grid,
+    ),
     'MaskedLinearAttention': of_attention(
         'Any mask works, and without one a node attends to its whole graph. This mask is HopMask.',
         partial(masks.HopMask, max_hops=4, f='decay'),

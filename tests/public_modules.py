@@ -13,6 +13,7 @@ from pyg_topomask.masks import (
     AdjacencyMask,
     DenseMask,
     HadamardMask,
+    HopMask,
     LowRankMask,
     MultiHeadMask,
     PowerSeriesMask,
@@ -21,7 +22,15 @@ from pyg_topomask.masks import (
     SumMask,
     TransposedMask,
 )
-from pyg_topomask.nn import GatedGCNConv, GRFAttention, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv, models
+from pyg_topomask.nn import (
+    GatedGCNConv,
+    GRFAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    MaskEncoding,
+    TopoGPSConv,
+    models,
+)
 from pyg_topomask.nn.models import GKAT, Interlacer, MGFormer, TopologicalViT, ViViT
 
 _GIVEN: dict[type, Callable[[], Module]] = {
@@ -35,6 +44,7 @@ _GIVEN: dict[type, Callable[[], Module]] = {
     MaskedLinearAttention: lambda: MaskedLinearAttention(8, 2, PowerSeriesMask(2), feature_map='favor'),
     MaskedSoftmaxAttention: lambda: MaskedSoftmaxAttention(8, 2, AdjacencyMask(2)),
     GatedGCNConv: lambda: GatedGCNConv(8),
+    MaskEncoding: lambda: MaskEncoding(HopMask(2), 8),
     TopoGPSConv: lambda: TopoGPSConv(8, GCNConv(8, 8), attn=GRFAttention(8, 2)),
     GKAT: lambda: GKAT(8, 4, 2, heads=(2, 1)),
     Interlacer: lambda: Interlacer(8, 4, 8),

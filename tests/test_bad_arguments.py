@@ -176,10 +176,12 @@ REFUSED = {
     'ToeplitzAttention': Refused(
         nn.ToeplitzAttention, [*LINEAR, {'kind': 'up'}, {'shape_dims': 0}], {'channels': 8, 'heads': 2}
     ),
+    'MaskEncoding': Refused(nn.MaskEncoding, [{'mask': masks.HopMask}, {'dim': 0}], {'mask': masks.HopMask(), 'dim': 2}),
     'KMIPAttention': Refused(
         nn.KMIPAttention,
         [
             *LAYER,
+            {'edge_dim': 0},
             {'k': 0},
             {'k_steps': 0},
             {'kq_dim': 0},

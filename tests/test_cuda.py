@@ -237,6 +237,26 @@ def edge_weights() -> nn.EdgeWeights:
     return weights
 
 
+def with_bias(make: Callable[[], Module]) -> LayerCase:
+    """With edge features, whose bias is zero at first."""
+
+    def biased() -> Module:
+        module = make()
+        torch.nn.init.normal_(module.edge_bias.lin.weight)
+        return module
+
+    def call(module: Module, data: Batch) -> Tensor:
+        out: Tensor = module(data.x, data.edge_index, batch=data.batch, edge_attr=data.x[data.edge_index[0]])
+        return out
+
+    return LayerCase(biased, call)
+
+
+def encode(module: Module, data: Batch) -> Tensor:
+    pairs, features = module(data)
+    return features * data.x[pairs[0]]
+
+
 def under_weights(mask: Callable[[int], Mask]) -> LayerCase:
     def make() -> Module:
         attn = nn.MaskedLinearAttention(CHANNELS, HEADS, mask(HEADS))
@@ -281,6 +301,9 @@ LAYERS: dict[str, LayerCase] = {
         lambda module, data: module(data.x, data.edge_index, data.batch),
     ),
     'edge_weights': LayerCase(edge_weights, lambda module, data: module(data.x[data.edge_index[0]], data.edge_index)),
+    'edge_bias': with_bias(layer(nn.MaskedSoftmaxAttention, mask=masks.HopMask(), edge_dim=CHANNELS)),
+    'edge_bias_of_kmip': with_bias(layer(nn.KMIPAttention, k=3, extra_edges='input', edge_dim=CHANNELS)),
+    'mask_encoding': LayerCase(lambda: nn.MaskEncoding(masks.HopMask(HEADS), CHANNELS), encode),
     'learned_adjacency': under_weights(masks.AdjacencyMask),
     'learned_power_series': under_weights(masks.PowerSeriesMask),
     'learned_heat': under_weights(partial(masks.HeatKernelMask, kind='random_walk_laplacian')),

@@ -86,6 +86,7 @@ API = {
         'GatedGCNConv',
         'HopAttention',
         'KMIPAttention',
+        'MaskEncoding',
         'MaskedLinearAttention',
         'MaskedSoftmaxAttention',
         'RWGNKAttention',

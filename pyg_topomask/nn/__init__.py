@@ -10,6 +10,7 @@ from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 from pyg_topomask.nn.gps_conv import TopoGPSConv
 from pyg_topomask.nn.kmip_attention import KMIPAttention
+from pyg_topomask.nn.mask_encoding import MaskEncoding
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, SinDegreeAttention, ToeplitzAttention
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
@@ -24,6 +25,7 @@ __all__ = [
     'GatedGCNConv',
     'HopAttention',
     'KMIPAttention',
+    'MaskEncoding',
     'MaskedLinearAttention',
     'MaskedSoftmaxAttention',
     'RWGNKAttention',

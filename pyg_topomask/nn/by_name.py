@@ -24,8 +24,14 @@ def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAtt
     """
     linear = _linear(mask) if linear is None else linear
 
-    def build(channels: int, heads: int = 1, **options: Any) -> Module:
-        return (_softmax if options.get('feature_map') == 'softmax' else linear)(channels, heads, **options)
+    def build(channels: int, heads: int = 1, *, edge_dim: int | None = None, **options: Any) -> Module:
+        if options.get('feature_map') == 'softmax':
+            return _softmax(channels, heads, edge_dim=edge_dim, **options)
+        if edge_dim is not None:
+            raise ArgumentError(
+                'edge_dim', f'{edge_dim} for linear attention', 'None', 'feature_map="softmax" reads edge features'
+            )
+        return linear(channels, heads, **options)
 
     def _softmax(
         channels: int,
@@ -36,6 +42,7 @@ def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAtt
         route: str = 'auto',
         out_channels: int | None = None,
         sums: bool = False,
+        edge_dim: int | None = None,
         **options: Any,
     ) -> MaskedSoftmaxAttention:
         for name, given, accepted in (('route', route, 'auto'), ('sums', sums, False)):
@@ -44,9 +51,11 @@ def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAtt
         if options.get('positive') is False:
             raise ArgumentError('positive', 'False with feature_map="softmax"', 'True, so that the mask has a logarithm')
         made = mask(heads=heads, **options)
-        return MaskedSoftmaxAttention(channels, heads, made, 0.0, bias, out_channels, attention_dropout=dropout)
+        return MaskedSoftmaxAttention(channels, heads, made, 0.0, bias, out_channels, dropout, edge_dim)
 
-    build.__dict__['__signature__'] = inspect.signature(linear)
+    parameters = inspect.signature(linear).parameters.values()
+    edge_dim = inspect.signature(build).parameters['edge_dim']
+    build.__dict__['__signature__'] = inspect.Signature([*parameters, edge_dim])
     build.__doc__ = linear.__doc__
     return build
 
@@ -83,10 +92,11 @@ def expander_attention(
     seed: int = 0,
     flow: str = 'source_to_target',
     attention_dropout: float = 0.0,
+    edge_dim: int | None = None,
 ) -> MaskedSoftmaxAttention:
     r"""Softmax attention along the edges of a random regular graph and of the input graph."""
     mask = masks.ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
-    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout)
+    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout, edge_dim=edge_dim)
 
 
 #: The layers by word, called as ``entry(channels, heads, **options)``.

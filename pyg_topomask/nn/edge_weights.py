@@ -80,7 +80,7 @@ class EdgeWeights(torch.nn.Module):
         if not isinstance(edge_index, Tensor) or is_sparse(edge_index) or edge_index.shape[:-1] != (2,):
             given = 'a sparse matrix' if is_sparse(edge_index) else described(edge_index)
             raise ArgumentError('edge_index', given, 'the edges in the order of their features, [2, E]')
-        _check(edge_attr, edge_index.size(1), *input_of(self.lin_edge))
+        check_edge_features(edge_attr, edge_index.size(1), *input_of(self.lin_edge))
         hidden, ends = self.lin_edge(edge_attr), edge_index.long()
         if self.lin_node is not None:
             if x is None:
@@ -112,7 +112,7 @@ class EdgeWeights(torch.nn.Module):
         return f'{type(self).__name__}({self.edge_dim}, channels={self.channels}, symmetric={self.symmetric})'
 
 
-def _check(edge_attr: Tensor, num_edges: int, edge_dim: int, dtype: torch.dtype) -> None:
+def check_edge_features(edge_attr: Tensor, num_edges: int, edge_dim: int, dtype: torch.dtype) -> None:
     r"""Raises an error unless edge features have a row for each edge and the data type of the parameters."""
     size = 'edge_dim' if edge_dim == -1 else edge_dim
     accepted = f'[{num_edges}, {size}] of {dtype}, a row for each edge'

@@ -3,6 +3,7 @@ r"""Attention that can return its coefficients."""
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from functools import partial
 from typing import Any
 
 import torch
@@ -10,10 +11,12 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
+from torch_geometric.utils import is_sparse
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.coefficient_messages import CoefficientMessages
+from pyg_topomask.nn.edge_bias import EdgeBias
 from pyg_topomask.nn.inputs import ReadsGraph, check_features, compiled_if_prepared, graph_for, resolve_channels
 from pyg_topomask.nn.linear import input_of, linear
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
@@ -36,10 +39,14 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         flow (str): The direction of attention along the edges. With :obj:`"source_to_target"`, as in PyG, the target of an
             edge attends to its source. With :obj:`"target_to_source"`, the source attends to the target.
             (default: :obj:`"source_to_target"`)
+        edge_dim (int, optional): Size of the edge features :obj:`edge_attr`. Pairs that are edges then have a learned bias
+            :math:`b_{ij} = \mathbf{w}^{\top} \mathbf{e}_{ij} + c` of the logit, in each head, 0 at first. With several edges of
+            a pair, it is :math:`\log \operatorname{mean} \exp b`. (default: :obj:`None`, no edge features)
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
-          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*
+          :math:`(|\mathcal{E}|)` *(optional)*, batch vector :math:`(|\mathcal{V}|)` *(optional)*, with :obj:`edge_dim` edge
+          features :math:`(|\mathcal{E}|, D)`
         - **output:** node features :math:`(|\mathcal{V}|, F_{out})`, or with :obj:`return_attention_weights=True`
           :math:`((|\mathcal{V}|, F_{out}), ((2, nnz), (nnz, H)))`
     """
@@ -55,6 +62,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         val_dim: int | None = None,
         head_agg: str = 'linear',
         flow: str = 'source_to_target',
+        edge_dim: int | None = None,
     ) -> None:
         super().__init__(flow)
         out_channels = resolve_channels(channels, out_channels, heads, divide=kq_dim is None or val_dim is None)
@@ -77,20 +85,37 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         self.lin_k = linear(channels, heads * kq_dim, bias=bias)
         self.lin_v = linear(channels, heads * val_dim, bias=bias)
         self.lin_out = linear(heads * val_dim, out_channels, bias=bias) if head_agg == 'linear' else torch.nn.Identity()
+        self.edge_bias = None if edge_dim is None else EdgeBias(edge_dim, heads)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
         super().reset_parameters()
-        for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out):
+        for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out, self.edge_bias):
             reset(module)
 
     @abstractmethod
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        r"""Returns the output of all heads, :obj:`[N, H, d_v]`, without storing the coefficients if this is cheaper."""
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        r"""Returns the output of all heads, :obj:`[N, H, d_v]`, without storing the coefficients if this is cheaper. Only
+        layers with :obj:`edge_dim` are given edge features.
+        """
 
     @abstractmethod
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         r"""Returns the distinct pairs :math:`(i, j)` in ascending order, :obj:`[2, nnz]`, and the coefficients
         :math:`\alpha_{ij}`, :obj:`[nnz, H]`.
@@ -105,6 +130,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         graph: Graph | Data | None = None,
         generator: torch.Generator | None = None,
         return_attention_weights: bool | None = None,
+        edge_attr: Tensor | None = None,
     ) -> Any:
         r"""Runs the forward pass. The first arguments are those of :meth:`MaskedLinearAttention.forward
         <pyg_topomask.nn.MaskedLinearAttention.forward>`.
@@ -113,24 +139,58 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
             return_attention_weights (bool, optional): If :obj:`True`, also returns :obj:`(edge_index, alpha)`: the pairs
                 :obj:`(j, i)` in which target :math:`i` attends to source :math:`j`, :obj:`[2, nnz]`, and the coefficients
                 :math:`\alpha_{ij}`, :obj:`[nnz, heads]`. (default: :obj:`None`)
+            edge_attr (torch.Tensor, optional): The edge features, :obj:`[E, edge_dim]`, with :obj:`edge_dim`.
+                (default: :obj:`None`)
         """
+        self._check_edge_attr(edge_index, edge_attr)
         check_features(x, *input_of(self.lin_q))
         q, k, v = (lin(x).unflatten(1, (self.heads, -1)) for lin in (self.lin_q, self.lin_k, self.lin_v))
         look = return_attention_weights or self.looked_at
-        attend = compiled_if_prepared(self._look if look else self._attend, graph, getattr(self, 'mask', None))
-        out, *seen = attend(q, k, v, generator, x, edge_index, edge_weight, batch, graph)
+        features = () if edge_attr is None else (edge_attr,)
+        run = partial(self._look if look else self._attend, q, k, v, generator, features)
+        # With edge features, it always runs eagerly.
+        attend = compiled_if_prepared(run, None if features else graph, getattr(self, 'mask', None))
+        out, *seen = attend(x, edge_index, edge_weight, batch, graph)
         out = torch.nn.functional.dropout(self.lin_out(out.flatten(1)), self.dropout, self.training)
         return (out, tuple(seen)) if return_attention_weights else out
 
-    def _attend(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
-        return (self.attend(q, k, v, graph_for(self, *given), generator),)
+    def _check_edge_attr(self, edge_index: Adj | None, edge_attr: Tensor | None) -> None:
+        if self.edge_bias is None and edge_attr is not None:
+            given = f'edge features for {type(self).__name__} without edge_dim, which reads none'
+            raise ArgumentError('edge_attr', given, 'None, and layers with edge_dim=edge_attr.size(1)')
+        if self.edge_bias is not None and edge_attr is None:
+            raise ArgumentError('edge_attr', None, f'the features of the edges, [E, {input_of(self.edge_bias.lin)[0]}]')
+        if edge_attr is not None and is_sparse(edge_index):
+            raise ArgumentError('edge_index', 'a sparse matrix', 'the edges in the order of their features, [2, E]')
 
-    def _look(self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, *given: Any) -> tuple[Tensor, ...]:
+    def _attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        generator: torch.Generator | None,
+        features: tuple[Tensor, ...],
+        *given: Any,
+    ) -> tuple[Tensor, ...]:
+        graph = graph_for(self, *given)
+        if features and not graph.segments.is_whole:
+            raise ArgumentError('edge_attr', 'edge features on a sharded graph', 'None, and layers with edge_dim=None')
+        return (self.attend(q, k, v, graph, generator, *features),)
+
+    def _look(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        generator: torch.Generator | None,
+        features: tuple[Tensor, ...],
+        *given: Any,
+    ) -> tuple[Tensor, ...]:
         r"""Returns the output of all heads, the pairs and the coefficients."""
         graph = graph_for(self, *given)
         if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
-        pairs, alpha = self.coefficients(q, k, v, graph, generator)
+        pairs, alpha = self.coefficients(q, k, v, graph, generator, *features)
         return self.propagate_coefficients(graph, pairs, alpha, v), pairs.flip(0), alpha
 
     def __repr__(self) -> str:

@@ -98,7 +98,11 @@ class TopoGPSConv(GPSConv):
         self._kept_from_conv = set()
         if conv is not None and attn is not None and not _takes(conv, 'edge_weight'):
             self._kept_from_conv.add('edge_weight')
-        if conv is not None and edge_weights is not None and not _takes(conv, 'edge_attr'):
+        self._hands_edge_attr_on = getattr(attn, 'edge_bias', None) is not None
+        #: Whether attention reads edge features, by itself or by its edge weights.
+        self.reads_edge_attr = edge_weights is not None or self._hands_edge_attr_on
+        self._told_of_features = conv is not None or self.reads_edge_attr
+        if conv is not None and self.reads_edge_attr and not _takes(conv, 'edge_attr'):
             self._kept_from_conv.add('edge_attr')
         self._told_of_weights = conv is None or not _takes(conv, 'edge_weight')
         if not self._told_of_weights and isinstance(attn, MaskedLinearAttention | ExplicitAttention):
@@ -134,8 +138,9 @@ class TopoGPSConv(GPSConv):
             graph (Graph, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
                 (default: :obj:`None`)
             **kwargs: Passed on to :obj:`conv`. :obj:`edge_weight` is passed on to :obj:`attn`, and to :obj:`conv` if it takes
-                it. :obj:`edge_weights` reads :obj:`edge_attr`, which is passed on to :obj:`conv` if it takes it. Without
-                :obj:`conv`, :obj:`edge_weight` and :obj:`edge_attr` are accepted.
+                it. :obj:`edge_weights` and an :obj:`attn` with :obj:`edge_dim` read :obj:`edge_attr`, which is passed on to
+                :obj:`conv` if it takes it. Without :obj:`conv`, :obj:`edge_weight` and :obj:`edge_attr` are accepted. The layer
+                warns once of edge features that nothing reads.
 
         Returns:
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the edge
@@ -150,6 +155,9 @@ class TopoGPSConv(GPSConv):
                 f'edge_weight: got none for {type(self.conv).__name__}, and weights in graph. '
                 'Give edge_weight=graph.edge_weight.'
             )
+        if not self._told_of_features and kwargs.get('edge_attr') is not None and not torch.compiler.is_compiling():
+            self._told_of_features = True
+            warn('edge_attr: got edge features, which have no effect here: neither conv nor attn reads them')
         if batch is None:  # norms and attentions of PyG need it too
             batch = getattr(graph, 'batch', None)
         # Norms and attentions of PyG index by this. Gradients of torch's scatter are wrong with int32 indices.
@@ -191,7 +199,8 @@ class TopoGPSConv(GPSConv):
         if self.edge_weights is not None:
             graph = self._weighed(x, edge_attr, edges, weight, batch, graph)
             edges, weight, batch = graph.edge_index, None, graph.batch
-        out: Tensor = self.attn(x, edges, edge_weight=weight, batch=batch, graph=graph)
+        features = {'edge_attr': edge_attr} if self._hands_edge_attr_on else {}
+        out: Tensor = self.attn(x, edges, edge_weight=weight, batch=batch, graph=graph, **features)
         return out
 
     @torch.compiler.disable  # weights are checked, and their mask prepared, at every call

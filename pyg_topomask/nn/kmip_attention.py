@@ -11,6 +11,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
+from pyg_topomask.nn.edge_bias import PairFactors
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
@@ -47,8 +48,8 @@ class KMIPAttention(ExplicitAttention):
     On graphs of at most :math:`k` nodes, this is full attention. The search is exact and takes :math:`O(N^2)` time, see
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
     :math:`k` scores, but not through the choice of keys. Second derivatives treat the selected keys as fixed. A returned
-    coefficient is 0 if the head has not selected the pair. The layer needs :obj:`edge_index` only for :obj:`extra_edges`, and
-    edge weights have no effect.
+    coefficient is 0 if the head has not selected the pair. The layer needs :obj:`edge_index` only for :obj:`extra_edges` and
+    :obj:`edge_dim`, and edge weights have no effect. The bias of edges does not change the choice of keys.
 
     Args:
         k (int): The number of keys that a query attends to. (default: :obj:`10`)
@@ -107,8 +108,9 @@ class KMIPAttention(ExplicitAttention):
         deterministic: bool = False,
         seed: int = 0,
         flow: str = 'source_to_target',
+        edge_dim: int | None = None,
     ) -> None:
-        super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg, flow)
+        super().__init__(channels, heads, dropout, bias, out_channels, kq_dim, val_dim, head_agg, flow, edge_dim)
         check_probability(attention_dropout=attention_dropout)
         check_whole(1, k=k, k_start=k if k_start is None else k_start, k_steps=k_steps)
         check_choice(BACKENDS, backend=backend)
@@ -137,7 +139,7 @@ class KMIPAttention(ExplicitAttention):
 
     @property
     def reads_edges(self) -> bool:
-        return self.extra_edges in ('input', 'both')
+        return self.extra_edges in ('input', 'both') or self.edge_bias is not None
 
     @property
     def weighted(self) -> bool:
@@ -166,23 +168,55 @@ class KMIPAttention(ExplicitAttention):
             self._k_of_pass = self.current_k
         return self._k_of_pass
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        return topk_attention_on(graph, self, q, k, v, generator)
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        if edge_attr is None:
+            return topk_attention_on(graph, self, q, k, v, generator)
+        return self.attend_alone(q, k, v, graph, generator, edge_attr)
 
-    def attend_alone(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+    def attend_alone(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
         r"""Attends to the nodes of whole graphs."""
         q, k, entries = self._search(q, k, graph, generator)
+        entries = self._biased(entries, graph, edge_attr)
         out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
         return self._with_diversity(out, alpha, entries, graph)
 
+    def _biased(self, entries: Entries, graph: Graph, edge_attr: Tensor | None) -> Entries:
+        if self.edge_bias is None or edge_attr is None:
+            return entries
+        factors: PairFactors = self.edge_bias(edge_attr, graph, self.flow)
+        return factors.times_by_head(entries)
+
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
         q, k, entries = self._search(q, k, graph, generator)
+        chosen = entries.value[0] > 0
+        entries = self._biased(entries, graph, edge_attr)
         _, alpha = attend_pairs(q, k, v[..., :0], entries)  # no output: the values are propagated later
         alpha = self._with_diversity(alpha, alpha, entries, graph)
         alpha = torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
-        chosen = entries.value[0] > 0
         row, col = entries.pattern.row.long()[chosen], entries.pattern.col.long()[chosen]
         node = torch.div(row, self.heads, rounding_mode='floor')
         size = max(graph.num_nodes, 1)

@@ -57,6 +57,7 @@ class GRFSoftmaxAttentionOptions(PositiveGRFOptions, _Projections, total=False):
     r"""Options of a :class:`~pyg_topomask.nn.GRFSoftmaxAttention`."""
 
     attention_dropout: float
+    edge_dim: int | None
 
 
 class AsymmetricGRFAttentionOptions(AsymmetricGRFOptions, _Projections, total=False):

@@ -16,6 +16,7 @@ from pyg_topomask.nn.inputs import UnderMask
 from pyg_topomask.nn.mask_of_layer import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.near_graph import on_near_graph
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
 from pyg_topomask.ops.routes.edges import linear_coefficients
@@ -48,9 +49,10 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
         dropout: float = 0.0,
         bias: bool = True,
         out_channels: int | None = None,
+        edge_dim: int | None = None,
     ) -> None:
         flow = getattr(mask, 'flow', None) or 'source_to_target'
-        super().__init__(channels, heads, dropout, bias, out_channels, flow=flow)
+        super().__init__(channels, heads, dropout, bias, out_channels, flow=flow, edge_dim=edge_dim)
         fit_mask(mask, heads)
         self.mask = mask
 
@@ -63,9 +65,17 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
         r"""Returns the coefficients :math:`\alpha_{ij}` at the entries of the mask, :obj:`[H, nnz]`."""
 
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
     ) -> tuple[Tensor, Tensor]:
-        entries = entries_of_pairs(self.mask(graph, generator))
+        entries = entries_of_pairs(self.mask(graph, generator), return_attention_weights=True)
+        if self.edge_bias is not None and edge_attr is not None:
+            entries = self.edge_bias(edge_attr, graph, self.flow).times(entries)
         return entries.pairs, self.alpha(q, k, v, graph, entries).t()
 
     def __repr__(self) -> str:
@@ -83,7 +93,8 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         \alpha_{ij} = \operatorname{softmax}_j (\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d} + \log M_{ij})
 
     Time and memory are linear in the number of entries of a sparse mask. Under any other mask, all pairs of nodes of a graph
-    are compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear.
+    are compared, in graphs of up to 32,768 nodes. Time is then quadratic in the size of a graph, and memory is linear. With
+    :obj:`edge_dim`, memory is quadratic too.
 
     Args:
         mask (Mask): A mask with nonnegative entries. Zero entries get no attention and no gradient. Masks that learn numbers of
@@ -106,16 +117,35 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         bias: bool = True,
         out_channels: int | None = None,
         attention_dropout: float = 0.0,
+        edge_dim: int | None = None,
     ) -> None:
-        super().__init__(channels, heads, mask, dropout, bias, out_channels)
+        super().__init__(channels, heads, mask, dropout, bias, out_channels, edge_dim)
         check_probability(attention_dropout=attention_dropout)
         self.attention_dropout = attention_dropout
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
-        dropout = self.attention_dropout if self.training else 0.0
-        return on_near_graph(
-            graph, self.mask, generator, lambda mask, q, k, v: masked_softmax_attention(q, k, v, mask, dropout), q, k, v
-        )
+    @property
+    def reads_edges(self) -> bool:
+        return super().reads_edges or self.edge_bias is not None
+
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
+        dropout, near = self.attention_dropout if self.training else 0.0, graph.near(self.mask, generator)
+
+        def attend(mask: MaskOperator, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+            if self.edge_bias is None or edge_attr is None:
+                return masked_softmax_attention(q, k, v, mask, dropout)
+            factors = self.edge_bias(edge_attr, graph if near is None else near, self.flow)
+            entries = factors.times(entries_of_pairs(mask, edge_dim=edge_attr.size(1)))
+            return attend_softmax(q, k, v, entries, dropout)[0]
+
+        return on_near_graph(graph, self.mask, generator, attend, q, k, v)
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
         _, alpha = attend_softmax(q, k, v[..., :0], entries)  # no output: the values are propagated later
@@ -150,7 +180,7 @@ class GRFSoftmaxAttention(MaskedSoftmaxAttention):
         super().__init__(channels, heads, **with_mask(GRFMask, heads, options, positive=True))
 
 
-@options_of(GRFMask, SparseMaskAttention, without=['mask', 'asymmetric', 'independent_ensembles', 'stitch'])
+@options_of(GRFMask, SparseMaskAttention, without=['mask', 'edge_dim', 'asymmetric', 'independent_ensembles', 'stitch'])
 class AsymmetricGRFAttention(SparseMaskAttention):
     r"""Linear attention of each node to the nodes that its random walks visit, from `"Linear Transformer Topological Masking
     with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (App. D, Algorithm 2). The mask is that of
@@ -192,7 +222,15 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         super().reset_parameters()
         self.feature_map.reset_parameters()
 
-    def attend(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None) -> Tensor:
+    def attend(
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        edge_attr: Tensor | None = None,
+    ) -> Tensor:
         q, k = self.feature_map(q, k, graph.segments)
         return on_near_graph(
             graph, self.mask, generator, lambda mask, q, k, v: masked_linear_attention(q, k, v, mask, 'edges'), q, k, v

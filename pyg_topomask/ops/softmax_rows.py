@@ -44,14 +44,17 @@ def attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: fl
     return _attend(q, k, v, tensors, constants, text, mask.heads)[0]
 
 
-def entries_of_pairs(mask: MaskOperator) -> Entries:
-    r"""Returns the entries of a sparse mask, or those of any other mask at all pairs of nodes of the same graph."""
+def entries_of_pairs(mask: MaskOperator, **wanted: Any) -> Entries:
+    r"""Returns the entries of a sparse mask, or those of any other mask at all pairs of nodes of the same graph, of which there
+    may be too many for the argument that is :obj:`wanted`.
+    """
     if mask.entries is not None:
         return mask.entries()
     segments = mask.segments
     if segments.num_pairs > _MOST_PAIRS:
-        given = f'True for {segments.num_pairs:,} pairs of nodes, which all attend to each other'
-        raise ArgumentError('return_attention_weights', given, f'up to {_MOST_PAIRS:,} pairs, and False')
+        ((name, value),) = wanted.items()
+        given = f'{value} for {segments.num_pairs:,} pairs of nodes, which all attend to each other'
+        raise ArgumentError(name, given, f'up to {_MOST_PAIRS:,} pairs, and {False if value is True else None}')
     return _all_entries(mask, segments, segments.position, torch.promote_types(mask.dtype, torch.float32))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import warnings
 from pathlib import Path
 from typing import Any
@@ -83,19 +84,28 @@ def learns(word: str) -> str:
     return 'yes' if torch.isclose(slope, (after - before.detach()).to(slope) / 1e-4, rtol=1e-2) and bool(slope) else 'wrong'
 
 
+def features(word: str) -> str:
+    """Whether a layer of the word reads edge features."""
+    for answer, options in (('yes', {}), ('softmax', {'feature_map': 'softmax'})):
+        with contextlib.suppress(ValueError):
+            nn.attention(word, 8, **GIVEN.get(word, {}), edge_dim=2, **options)
+            return answer
+    return 'no'
+
+
 def cells(word: str) -> list[str]:
     layer: Any = nn.attention(word, 8, **GIVEN.get(word, {}))
     kind = 'softmax' if isinstance(layer, (nn.MaskedSoftmaxAttention, nn.KMIPAttention)) else 'linear'
     alone = 'yes' if word in ATTENTIONS else 'in `Masked`' if word in MASKS else 'in Python'
     if word == 'KMIP' or torch.equal(matrix(word, path(BOTH)), matrix(word, path(NO_EDGES))):
-        return [kind, 'reads no edges', 'reads no edges', 'reads no edges', alone]
-    return [kind, direction(word), weights(word), learns(word), alone]
+        return [kind, 'reads no edges', 'reads no edges', 'reads no edges', features(word), alone]
+    return [kind, direction(word), weights(word), learns(word), features(word), alone]
 
 
 def rows() -> dict[str, list[str]]:
     """The rows of the table by word, without the class."""
     lines = [line.strip('| ').split(' | ') for line in PAGE.read_text(encoding='utf-8').splitlines() if line.startswith('| `')]
-    return {line[0].strip('`'): line[2:] for line in lines if len(line) == 7}
+    return {line[0].strip('`'): line[2:] for line in lines if len(line) == 8}
 
 
 def test_the_table_has_each_word() -> None:

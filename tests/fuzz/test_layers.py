@@ -30,6 +30,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.nn import GCNConv
+from torch_geometric.utils import scatter
 
 from pyg_topomask import Graph, masks, nn
 from pyg_topomask.feature_maps import FEATURE_MAPS
@@ -66,7 +67,11 @@ def attend(layer: torch.nn.Module, data: Data) -> Tensor:
 
 
 def attend_with_weights(layer: torch.nn.Module, data: Data) -> Tensor:
-    out, (_, alpha) = layer(data.x, data.edge_index, data.get('edge_weight'), data.get('batch'), return_attention_weights=True)
+    ends, given = data.edge_index.long(), {}
+    if layer.edge_bias is not None:
+        given['edge_attr'] = (data.x[ends[0]] - data.x[ends[1]]).clamp(-1.0, 1.0)
+    arguments = data.x, data.edge_index, data.get('edge_weight'), data.get('batch')
+    out, (_, alpha) = layer(*arguments, return_attention_weights=True, **given)
     assert alpha.isfinite().all() or not data.x.isfinite().all()
     return out
 
@@ -87,6 +92,12 @@ def weigh(layer: torch.nn.Module, data: Data) -> Tensor:
     ends = data.edge_index.long()
     weight = layer(data.x[ends[0]] - data.x[ends[1]], data.edge_index, data.x).to(data.x.dtype)
     return data.x.new_zeros(data.num_nodes, CHANNELS).index_add(0, ends[1], weight.unsqueeze(1).expand(-1, CHANNELS))
+
+
+def encode(layer: torch.nn.Module, data: Data) -> Tensor:
+    """The mean of the features of the pairs of each node."""
+    pairs, features = layer(data)
+    return data.x[:, :1] + scatter(features.to(data.x.dtype), pairs[1], dim_size=data.num_nodes, reduce='mean')
 
 
 def gps(layer: torch.nn.Module, data: Data) -> Tensor:
@@ -145,6 +156,11 @@ LAYERS = {
         weigh,
         {'edge_dim': CHANNELS},
     ),
+    'MaskEncoding': Case(
+        st.builds(nn.MaskEncoding, st.builds(masks.HopMask, HEADS), st.just(CHANNELS)),
+        encode,
+        {'mask': masks.HopMask(2), 'dim': CHANNELS},
+    ),
     'GatedGCNConv': Case(st.builds(nn.GatedGCNConv, st.just(CHANNELS)), convolve, {'channels': CHANNELS}),
     'KMIPAttention': Case(
         st.builds(
@@ -152,6 +168,7 @@ LAYERS = {
             st.just(CHANNELS),
             HEADS,
             k=st.sampled_from([1, 3, 10**6]),
+            edge_dim=st.sampled_from([None, CHANNELS]),
             similarity=st.sampled_from(['dot', 'cosine', 'distance']),
             backend=st.sampled_from(['auto', 'dense', 'chunked', 'tree', 'faiss']),
             extra_edges=st.sampled_from([None, 'input', 'expander', 'both']),

@@ -32,7 +32,7 @@ def test_group_states_the_defaults_of_the_class() -> None:
     options = attention_options('GRF')
     assert {'num_walks', 'p_halt', 'max_walk_length', 'resample', 'seed', 'feature_map', 'route'} <= set(options)
     assert not {'channels', 'heads', 'dropout'} & set(options)
-    assert options.pop('edge_weights') is None  # of the layer around it
+    assert [options.pop(name) for name in ('edge_weights', 'edge_attr')] == [None, False]  # of the layer around it
     assert all(parameters[key].default == value for key, value in options.items())
 
 
@@ -97,6 +97,7 @@ OPTIONS = {
     'topomask.GRFSoftmax.asymmetric': (True, True),
     'topomask.GRF.p_halt': (0, 0.0),
     'topomask.HeatKernel.edge_weights': ('learned', 'learned'),
+    'topomask.KMIP.edge_attr': ('false', False),
     'topomask.GRF.modulation': ('random_walk:2:p=3', 'random_walk:2:p=3'),
     'topomask.GRF.walk_length': ('survival:1,0.7,0.3,0.2,0.1', 'survival:1,0.7,0.3,0.2,0.1'),
     'topomask.RWGNK.num_walks': (None, None),

@@ -28,6 +28,7 @@ from pyg_topomask.masks import (
     ExpanderMask,
     GRFMask,
     HeatKernelMask,
+    HopMask,
     PackingMask,
     PowerSeriesMask,
     SinDegreeMask,
@@ -44,6 +45,7 @@ from pyg_topomask.nn import (
     KMIPAttention,
     MaskedLinearAttention,
     MaskedSoftmaxAttention,
+    MaskEncoding,
     RWGNKAttention,
     SinDegreeAttention,
     ToeplitzAttention,
@@ -88,6 +90,11 @@ def weigh(layer: Module, x: Tensor, graph: Graph) -> Tensor:
     return weights
 
 
+def encode(layer: Module, x: Tensor, graph: Graph) -> Tensor:
+    pairs, features = layer(graph)
+    return features * x[pairs[0]]
+
+
 def under_weights(layer: Module, x: Tensor, graph: Graph) -> Tensor:
     out: Tensor = layer(x, graph.edge_index, graph=graph, edge_attr=x[graph.edge_index[0].long()])
     return out
@@ -130,6 +137,7 @@ WHOLE = {
     'kmip': Case(lambda: KMIPAttention(CHANNELS, HEADS, k=3)),
     'gated_gcn': Case(lambda: GatedGCNConv(CHANNELS), gated),
     'edge_weights': Case(lambda: EdgeWeights(CHANNELS), weigh),
+    'mask_encoding': Case(lambda: MaskEncoding(HopMask(HEADS), CHANNELS), encode),
     'gps': Case(lambda: TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=GRFAttention(CHANNELS, HEADS))),
     'gkat': Case(lambda: GKAT(CHANNELS, 4, 2, heads=(2, 1))),
 }
@@ -144,6 +152,9 @@ IN_PARTS = {
     'learned_weights': Case(
         lambda: TopoGPSConv(CHANNELS, None, attn=linear(AdjacencyMask(HEADS)), edge_weights=EdgeWeights(CHANNELS)),
         under_weights,
+    ),
+    'edge_features': Case(
+        lambda: TopoGPSConv(CHANNELS, None, attn=KMIPAttention(CHANNELS, HEADS, k=3, edge_dim=CHANNELS)), under_weights
     ),
     'resampled': Case(lambda: GRFAttention(CHANNELS, HEADS, resample='forward')),
     'kmip_sampled': Case(lambda: KMIPAttention(CHANNELS, HEADS, k=3, random_fraction=0.5)),

@@ -273,6 +273,8 @@ def test_gradients_with_int32_indices(norm: str | None) -> None:
 
 def test_arguments_of_a_convolution_without_one() -> None:
     layer, edge_index = TopoGPSConv(8, None, attn=MaskedLinearAttention(8, 2)), torch.tensor([[0, 1], [1, 0]])
-    layer(features(2), edge_index, edge_attr=torch.ones(2, 3), edge_weight=torch.ones(2))
+    with pytest.warns(UserWarning, match='^edge_attr: got edge features, which have no effect here: neither conv nor attn'):
+        layer(features(2), edge_index, edge_attr=torch.ones(2, 3), edge_weight=torch.ones(2))
+    layer(features(2), edge_index, edge_attr=torch.ones(2, 3))  # once
     with pytest.raises(TypeError, match=r"^TopoGPSConv.forward\(\) got an unexpected keyword argument 'bacth'"):
         layer(features(2), edge_index, bacth=torch.zeros(2, dtype=torch.long))

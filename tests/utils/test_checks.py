@@ -81,6 +81,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'Interlacer': lambda: {'in_channels': 3, 'channels': 4},
     'KMIPAttention': lambda: {'channels': 4},
     'MGFormer': lambda: {'num_users': 2, 'num_items': 4},
+    'MaskEncoding': lambda: {'mask': AdjacencyMask(), 'dim': 4},
     'MaskedLinearAttention': lambda: {'channels': 4},
     'MaskedSoftmaxAttention': lambda: {'channels': 4, 'heads': 1, 'mask': AdjacencyMask()},
     'MotifGraphs': lambda: {'num_pairs': 2, 'size': 12},

@@ -16,7 +16,12 @@ from torch_geometric.utils import to_dense_adj
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import build_attention, build_edge_weights, configured_options
+from pyg_topomask.graphgym.names.configured_attention import (
+    build_attention,
+    build_edge_weights,
+    configured_options,
+    edge_features,
+)
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphs.graph import Graph
 
@@ -57,6 +62,7 @@ class GlobalAttention(Module):
         if self.edge_weights is not None:
             graph = self.edge_weights.weigh(graph, batch.get('edge_attr'), batch.x)
         kwargs = {'return_attention_weights': True} if self.log_weights else {}
+        kwargs |= edge_features(self.attn, batch)
         out = self.attn(batch.x, graph.edge_index, batch=graph.batch, graph=graph, **kwargs)
         if self.log_weights:
             out, (pairs, alpha) = out

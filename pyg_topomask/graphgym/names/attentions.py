@@ -76,11 +76,11 @@ ATTN_TYPES: dict[str, tuple[str | None, str]] = {
 #: Options of :obj:`cfg.topomask` that are not groups of an attention.
 GROUPS = ('dataset', 'mask', 'model', 'num_workers', 'prepare_bytes', 'progress', 'redraw_period', 'shard', 'svd', 'transforms')
 
-#: The option of each attention that makes its layer learn edge weights, with the value :obj:`"learned"`.
-EDGE_WEIGHTS = 'edge_weights'
+#: The options of each attention that make it learn edge weights, with the value :obj:`"learned"`, and read edge features.
+EDGE_WEIGHTS, EDGE_ATTR = 'edge_weights', 'edge_attr'
 
 #: Arguments that the layer around the attention sets.
-_NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout')
+_NOT_OPTIONS = ('channels', 'out_channels', 'heads', 'dropout', 'attention_dropout', 'edge_dim')
 
 
 def register_mask(name: str, mask: type[masks.Mask]) -> None:
@@ -100,7 +100,7 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     Example:
         >>> register_mask('Adjacency', masks.AdjacencyMask)  # is there already, which is no error
         >>> sorted(attention_options('Adjacency'))
-        ['bias', 'edge_weights', 'feature_map', 'flow', 'normalization', 'route', 'self_loop', 'sums']
+        ['bias', 'edge_attr', 'edge_weights', 'feature_map', 'flow', 'normalization', 'route', 'self_loop', 'sums']
     """
     taken = {*ATTENTIONS, *ATTN_TYPES, *MASKS, *COMPOSITIONS, *GROUPS}
     if name in taken and MASKS.get(name) is not mask:
@@ -116,7 +116,7 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     required = [each.name for each in parameters if each.name != 'heads' and each.default is each.empty]
     if required:
         raise ArgumentError('mask', f'{mask.__name__}, whose argument {required[0]!r} has no default', 'classes with defaults')
-    of_layer = ('bias', 'channels', 'dropout', EDGE_WEIGHTS, 'feature_map', 'route', 'sums')
+    of_layer = ('bias', 'channels', 'dropout', EDGE_ATTR, 'edge_dim', EDGE_WEIGHTS, 'feature_map', 'route', 'sums')
     clash = [each.name for each in parameters if each.name in of_layer]
     if clash:
         raise ArgumentError(
@@ -127,14 +127,14 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
 
 
 def attention_options(name: str) -> dict[str, Any]:
-    r"""Returns the options of an attention with their defaults, from its signature, and that of its edge weights."""
+    r"""Returns the options of an attention with their defaults, from its signature, and those of its edges."""
     parameters = inspect.signature(ATTENTIONS[name]).parameters
     options = {
         key: parameter.default
         for key, parameter in parameters.items()
         if key not in _NOT_OPTIONS and isinstance(parameter.default, bool | int | float | str | None)
     }
-    return options | {EDGE_WEIGHTS: None}
+    return options | {EDGE_WEIGHTS: None, EDGE_ATTR: False}
 
 
 #: Types of configuration values, by the annotation of an argument.
@@ -157,8 +157,8 @@ def option_types(name: str, option: str) -> tuple[type, ...]:
 
 
 def _kinds(name: str, option: str) -> list[str]:
-    if option == EDGE_WEIGHTS:
-        return ['str', 'None']
+    if option in (EDGE_WEIGHTS, EDGE_ATTR):
+        return ['str', 'None'] if option == EDGE_WEIGHTS else ['bool']
     annotation = inspect.signature(ATTENTIONS[name]).parameters[option].annotation
     text = annotation if isinstance(annotation, str) else inspect.formatannotation(annotation)
     return [kind.strip().rpartition('.')[2].partition('[')[0] for kind in text.split('|')]

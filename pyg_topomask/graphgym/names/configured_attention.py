@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torch.nn import Module
+from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES, EDGE_WEIGHTS, option_value
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES, EDGE_ATTR, EDGE_WEIGHTS, option_value
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
 from pyg_topomask.nn.edge_weights import EdgeWeights
 from pyg_topomask.nn.inputs import check_heads
@@ -22,14 +23,38 @@ GPS_MODELS = ('TopoGPSModel', 'GPSModel', 'MultiModel', 'SingleModel')
 
 def build_attention(name: str, channels: int, heads: int, dropout: float = 0.0) -> Module:
     r"""Builds the attention :obj:`name` with the options :obj:`cfg.topomask.<name>`. The dropout applies to the coefficients
-    if the attention computes them, or else to its output.
+    if the attention computes them, or else to its output. With :obj:`cfg.topomask.<name>.edge_attr`, it reads the edge features
+    of an encoder, of :obj:`channels` channels.
     """
     build = lookup('attention', name, ATTENTIONS)
     dropouts = [key for key in ('attention_dropout', 'dropout') if key in inspect.signature(build).parameters]
-    given = {option: value for option, value in cfg.topomask[name].items() if option != EDGE_WEIGHTS}
+    given = {option: value for option, value in cfg.topomask[name].items() if option not in (EDGE_WEIGHTS, EDGE_ATTR)}
     options = {option: option_value(name, option, value) for option, value in given.items()}
+    if cfg.topomask[name][EDGE_ATTR]:
+        _check_edge_attr(name, build)
+        options['edge_dim'] = channels
     with named_options(f'topomask.{name}', **_options_of_model(dropouts[:1])):
         return build(channels, heads=heads, **dict.fromkeys(dropouts[:1], dropout), **options)
+
+
+def _check_edge_attr(name: str, build: Callable[..., Module]) -> None:
+    option, takes = f'topomask.{name}.{EDGE_ATTR}', 'edge_dim' in inspect.signature(build).parameters
+    if not takes or cfg.topomask[name].get('feature_map', 'softmax') != 'softmax':
+        given = f'True for {name}, which is linear attention' if takes else f'True for {name}, which reads no edge features'
+        remedy = 'Expander, GRFSoftmax, KMIP, and masks with feature_map: softmax read edge features'
+        raise ArgumentError(option, given, 'False', remedy)
+    _check_edge_encoder(option, 'True', 'False')
+
+
+def _check_edge_encoder(option: str, value: str, without: str) -> None:
+    if not cfg.dataset.edge_encoder:
+        remedy = 'dataset.edge_encoder: True and dataset.edge_encoder_name: LinearEdgeAttr encode the edge features'
+        raise ArgumentError(option, f'{value} without encoded edge features', without, remedy)
+
+
+def edge_features(attn: Module, data: Data) -> dict[str, Any]:
+    r"""Returns the edge features of data as an argument of an attention, if it reads them."""
+    return {} if getattr(attn, 'edge_bias', None) is None else {'edge_attr': data.get('edge_attr')}
 
 
 def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | None:
@@ -48,9 +73,7 @@ def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | 
             'these do'
         )
         raise ArgumentError(option, given, 'null', remedy)
-    if not cfg.dataset.edge_encoder:
-        remedy = 'dataset.edge_encoder: True and dataset.edge_encoder_name: LinearEdgeAttr encode the edge features'
-        raise ArgumentError(option, '"learned" without encoded edge features', 'null', remedy)
+    _check_edge_encoder(option, '"learned"', 'null')
     masks = attn.modules()
     return EdgeWeights(channels, channels, symmetric=any(getattr(mask, 'direction', None) == 'symmetric' for mask in masks))
 

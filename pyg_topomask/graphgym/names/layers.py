@@ -29,7 +29,12 @@ from torch_geometric.nn import (
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import build_attention, build_edge_weights, channels_per_head
+from pyg_topomask.graphgym.names.configured_attention import (
+    build_attention,
+    build_edge_weights,
+    channels_per_head,
+    edge_features,
+)
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
@@ -136,7 +141,7 @@ class AttentionLayer(Module):
         graph, x = Graph.shared(batch), self.lin(batch.x)
         if self.edge_weights is not None:
             graph = self.edge_weights.weigh(graph, batch.get('edge_attr'), x)
-        batch.x = self.attn(x, graph.edge_index, batch=graph.batch, graph=graph)
+        batch.x = self.attn(x, graph.edge_index, batch=graph.batch, graph=graph, **edge_features(self.attn, batch))
         return batch
 
 

@@ -162,7 +162,7 @@ class TopoGPSModel(Module):
         conv_kwargs = local.edge_kwargs(batch, self.channels, graph.edge_weight) if local else {}
         if local and local.positional and cfg.posenc_EquivStableLapPE.enable:
             conv_kwargs['pe'] = batch[POSITIONS]
-        if any(layer.edge_weights is not None for layer in self.layers):
+        if any(layer.reads_edge_attr for layer in self.layers):
             conv_kwargs['edge_attr'] = batch.get('edge_attr')
         x = batch.x
         for layer in self.layers:

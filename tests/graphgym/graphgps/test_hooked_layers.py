@@ -88,6 +88,17 @@ def test_masks_learn_edge_weights(graphgps: SimpleNamespace) -> None:
     assert bool(attention.edge_weights.lin_edge.weight.grad.any())
 
 
+def test_attention_reads_edge_features(graphgps: SimpleNamespace) -> None:
+    cfg.dataset.edge_encoder, cfg.topomask.KMIP.edge_attr = True, True
+    layer, batch = make(graphgps, 'GINE', 'KMIP').eval(), batch_of_paths()
+    attention = layer.topo_attn
+    torch.nn.init.normal_(attention.attn.edge_bias.lin.weight)
+    expected = attention.attn(batch.x, batch.edge_index, batch=batch.batch, edge_attr=batch.edge_attr)
+    torch.testing.assert_close(attention(batch), expected)
+    layer(copy.copy(batch)).x.square().sum().backward()
+    assert bool(attention.attn.edge_bias.lin.weight.grad.any())
+
+
 @pytest.mark.parametrize('name', ['None', 'Transformer'])
 @pytest.mark.parametrize('local', ['None', 'GINE', 'CustomGatedGCN'])
 def test_theirs_are_bit_for_bit(graphgps: SimpleNamespace, local: str, name: str) -> None:

@@ -20,7 +20,7 @@ from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.networks import TopoGPSModel, find_head, registered_modules
-from pyg_topomask.nn import EdgeWeights
+from pyg_topomask.nn import EdgeWeights, KMIPAttention
 from pyg_topomask.walks.walk import sample_ensembles
 
 
@@ -264,6 +264,60 @@ def test_other_words_refuse_learned_edge_weights(configure: Callable[..., None])
     cfg.share.dim_edge = 2
     with pytest.raises(ValueError, match=r'^topomask.Tree.edge_weights: got "learned" for Tree'):
         TopoGPSModel(3, 10)
+
+
+#: Words whose attention reads edge features, with the option that makes it softmax attention.
+READING = {
+    'Expander': '',
+    'GRFSoftmax': '',
+    'KMIP': 'topomask.KMIP.k 3',
+    'Hop': 'topomask.Hop.feature_map softmax topomask.Hop.edge_weights null',
+    'PowerSeries': 'topomask.PowerSeries.feature_map softmax topomask.PowerSeries.edge_weights learned',
+    'Masked': 'topomask.Masked.feature_map softmax',
+}
+
+
+@pytest.mark.parametrize(('word', 'local'), covering(READING, ['None', 'GCN', 'GINE', 'CustomGatedGCN'], strength=1))
+def test_attentions_read_encoded_edge_features(configure: Callable[..., None], word: str, local: str) -> None:
+    option = f'topomask.{word}.edge_attr True dataset.edge_encoder True topomask.transforms [] {READING[word]}'
+    configure(f'gt.layer_type {local}+{word} {option}')
+    if word == 'Masked':
+        cfg.topomask.mask = CfgNode({'sum': ['Adjacency', 'SinDegree']})
+    batch, model = make_batch(dim_edge=2), TopoGPSModel(3, 10).eval()
+    prediction, _ = predict(model, batch)
+    for layer in model.layers:
+        torch.nn.init.normal_(layer.attn.edge_bias.lin.weight)
+    changed, _ = predict(model, batch)
+    assert not torch.allclose(changed, prediction, atol=1e-4)
+    changed.square().sum().backward()
+    assert all(bool(layer.attn.edge_bias.lin.weight.grad.any()) for layer in model.layers)
+    assert bool(model.encoder.edge_encoder.encoder.weight.grad.any())
+
+
+def test_other_words_refuse_edge_features(configure: Callable[..., None]) -> None:
+    for word in sorted(ATTENTIONS.keys() - {'Expander', 'GRFSoftmax', 'KMIP'}):
+        configure(f'gt.layer_type GINE+{word} topomask.{word}.edge_attr True')
+        cfg.share.dim_edge = 2
+        with pytest.raises(
+            ValueError, match=rf'^topomask.{word}.edge_attr: got True for {word}, which .*; accepted: False; Expander, '
+        ):
+            TopoGPSModel(3, 10)
+    configure('gt.layer_type None+KMIP topomask.KMIP.edge_attr True dataset.edge_encoder False')
+    with pytest.raises(ValueError, match=r'^topomask.KMIP.edge_attr: got True without encoded edge features; .*LinearEdgeAttr'):
+        TopoGPSModel(3, 10)
+
+
+def test_layers_of_graphgym_read_edge_features(configure: Callable[..., None]) -> None:
+    configure(
+        'model.type gnn gnn.layer_type kmip_attention gnn.att_heads 2 topomask.KMIP.edge_attr True dataset.edge_encoder True'
+    )
+    batch = make_batch(dim_edge=2)
+    with registered_modules():
+        model = network_dict['gnn'](dim_in=3, dim_out=10)
+    model(batch)[0].square().sum().backward()
+    attentions = [module for module in model.modules() if isinstance(module, KMIPAttention)]
+    assert len(attentions) == cfg.gnn.layers_mp
+    assert all(bool(module.edge_bias.lin.weight.grad.any()) for module in attentions)
 
 
 def test_layers_of_graphgym_learn_edge_weights(configure: Callable[..., None]) -> None:
