@@ -2,7 +2,6 @@ r"""The positions of the entries of a sparse matrix."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
 from operator import is_
 from typing import Any
 
@@ -55,46 +54,54 @@ def _half(keys: NDArray[np.integer[Any]], shift: int) -> NDArray[np.uint16]:
     return (keys >> shift & 0xFFFF).astype(np.uint16)
 
 
-@dataclass(frozen=True)
 class SparsePattern:
     r"""The positions of the entries of a sparse matrix and of its transpose, in CSR order.
 
     Args:
         rowptr (torch.Tensor): Row pointers, :obj:`[num_rows + 1]`.
         col (torch.Tensor): Column of each entry, ascending within a row, :obj:`[nnz]`.
-        rowptr_t (torch.Tensor): Row pointers of the transpose, :obj:`[num_cols + 1]`.
-        col_t (torch.Tensor): Columns of the transpose, :obj:`[nnz]`.
-        perm_t (torch.Tensor): Entry :obj:`e` of the transpose is entry :obj:`perm_t[e]` of the matrix, :obj:`[nnz]`.
+        rowptr_t (torch.Tensor, optional): Row pointers of the transpose, :obj:`[num_cols + 1]`. The tensors of the transpose
+            are made when they are called for, unless they are given: sums along rows do not need them. (default: :obj:`None`)
+        col_t (torch.Tensor, optional): Columns of the transpose, :obj:`[nnz]`. (default: :obj:`None`)
+        perm_t (torch.Tensor, optional): Entry :obj:`e` of the transpose is entry :obj:`perm_t[e]` of the matrix, :obj:`[nnz]`.
+            (default: :obj:`None`)
+        num_cols (int, optional): The number of columns. (default: that of :obj:`rowptr_t`)
     """
 
-    rowptr: Tensor
-    col: Tensor
-    rowptr_t: Tensor
-    col_t: Tensor
-    perm_t: Tensor
-    #: The patterns that this one was last united with, and their union, which most steps need again.
-    _union: list[Any] = field(default_factory=list, init=False, repr=False, compare=False)
+    def __init__(
+        self,
+        rowptr: Tensor,
+        col: Tensor,
+        rowptr_t: Tensor | None = None,
+        col_t: Tensor | None = None,
+        perm_t: Tensor | None = None,
+        *,
+        num_cols: int | None = None,
+    ) -> None:
+        self.rowptr, self.col = rowptr, col
+        self._transposed = tuple(tensor for tensor in (rowptr_t, col_t, perm_t) if tensor is not None)
+        self.num_cols: int = self._transposed[0].numel() - 1 if num_cols is None else num_cols
+        #: The patterns that this one was last united with, and their union, which most steps need again.
+        self._union: list[Any] = []
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), '_transposed': (), '_union': []}  # without what may come and go
 
     @classmethod
     @outside_transforms
-    def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
+    def from_sorted(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int, with_transpose: bool = True) -> SparsePattern:
         r"""Builds a pattern from distinct entries in ascending order of :obj:`(row, col)`."""
         _check_pairs(row, col, num_rows, num_cols)
-        return cls._from_checked(row, col, num_rows, num_cols)
+        return cls._from_checked(row, col, num_rows, num_cols, with_transpose)
 
     @classmethod
     @outside_transforms
-    def _from_checked(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
+    def _from_checked(
+        cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int, with_transpose: bool = True
+    ) -> SparsePattern:
         index = _index_dtype(row.numel(), num_rows, num_cols)
-        row, col = row.to(index), col.to(index)
-        rowptr = _pointers(row, num_rows)
-        if col.device.type == 'cpu' and not torch.compiler.is_compiling():  # SciPy counts in place of sorting
-            entry = np.arange(col.numel(), dtype=col.numpy().dtype)
-            matrix = scipy.sparse.csr_array((entry, col.numpy(), rowptr.numpy()), shape=(num_rows, num_cols)).tocsc()
-            transposed = (torch.from_numpy(x).to(index) for x in (matrix.indptr, matrix.indices, matrix.data))
-            return cls(rowptr, col, *transposed)
-        perm = stable_argsort(col, num_cols)
-        return cls(rowptr, col, _pointers(col.index_select(0, perm), num_cols), row.index_select(0, perm), perm.to(index))
+        pattern = cls(_pointers(row.to(index), num_rows), col.to(index), num_cols=num_cols)
+        return cls(*pattern.tensors) if with_transpose else pattern
 
     @classmethod
     @outside_transforms
@@ -146,8 +153,19 @@ class SparsePattern:
         return self.rowptr.numel() - 1
 
     @property
-    def num_cols(self) -> int:
-        return self.rowptr_t.numel() - 1
+    def rowptr_t(self) -> Tensor:
+        r"""Row pointers of the transpose, :obj:`[num_cols + 1]`."""
+        return self.tensors[2]
+
+    @property
+    def col_t(self) -> Tensor:
+        r"""Columns of the transpose, :obj:`[nnz]`."""
+        return self.tensors[3]
+
+    @property
+    def perm_t(self) -> Tensor:
+        r"""Entry :obj:`e` of the transpose is entry :obj:`perm_t[e]` of the matrix, :obj:`[nnz]`."""
+        return self.tensors[4]
 
     @property
     def row(self) -> Tensor:
@@ -163,7 +181,24 @@ class SparsePattern:
 
     @property
     def tensors(self) -> tuple[Tensor, ...]:
-        return tuple(getattr(self, each.name) for each in fields(self) if each.init)
+        r"""The row pointers and columns of the matrix and of its transpose, and :attr:`perm_t`."""
+        transposed = self._transposed or self._transpose()
+        if not torch.compiler.is_compiling():  # traced code keeps nothing
+            self._transposed = transposed
+        return self.rowptr, self.col, *transposed
+
+    @outside_transforms
+    def _transpose(self) -> tuple[Tensor, ...]:
+        with torch.inference_mode(False):  # kept, and possibly used in training later
+            if self.col.device.type == 'cpu' and not torch.compiler.is_compiling():  # SciPy counts in place of sorting
+                entry = np.arange(self.nnz, dtype=self.col.numpy().dtype)
+                shape = self.num_rows, self.num_cols
+                matrix = scipy.sparse.csr_array((entry, self.col.numpy(), self.rowptr.numpy()), shape=shape).tocsc()
+                found = (matrix.indptr, matrix.indices, matrix.data)
+                return tuple(torch.from_numpy(x).to(self.col.dtype) for x in found)
+            perm = stable_argsort(self.col, self.num_cols)
+            ends = _pointers(self.col.index_select(0, perm), self.num_cols)
+            return ends, self.row.index_select(0, perm), perm.to(self.col.dtype)
 
     @property
     @outside_transforms

@@ -29,7 +29,7 @@ _FILES = {
     'pairs': ('meet', 'squares', 'blocks_of_sums'),
     'forest': ('contracted', 'forest_hops', 'rooted'),
     'hops': ('counts_within', 'labelled_pairs', 'pairs_within'),
-    'patterns': ('pattern_of_pairs', 'patterns_of_visits', 'with_transpose'),
+    'patterns': ('pattern_of_pairs', 'patterns_of_visits'),
     'powers': ('power_loads',),
 }
 _KERNELS = {name: file for file, names in _FILES.items() for name in names}

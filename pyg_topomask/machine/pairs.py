@@ -122,7 +122,7 @@ def meet(
     parts = [_meet_in_rows(*rows, meetings, rowptr, of_queries, first, of_keys, kind, every) for rows in pairwise(bounds)]
     columns = (part[0] if len(part) == 1 else np.concatenate(part) for part in zip(*parts, strict=True))
     row, col, *counted, load = map(torch.from_numpy, columns)
-    pattern = with_transpose(pointers(row, num_nodes), col, num_nodes)
+    pattern = pointers(row, num_nodes), col
     if every:
         return pattern, (), load.view(len(row), -1 if len(row) > 0 else int(kind.max()) + 1)
     count, combination = counted

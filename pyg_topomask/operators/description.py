@@ -69,6 +69,8 @@ def _parts(value: Any, tensors: list[Tensor]) -> Any:
 
 def _names_of(operator: Any) -> list[str]:
     r"""Returns the arguments of an operator, or of its class, that products need."""
+    if operator is SparsePattern or isinstance(operator, SparsePattern):
+        return ['rowptr', 'col', 'rowptr_t', 'col_t', 'perm_t']
     return [field.name for field in fields(operator) if field.init and field.name not in _CONTEXT]
 
 

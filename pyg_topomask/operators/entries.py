@@ -12,7 +12,8 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.utils.functorch import is_exporting
+from pyg_topomask.machine.backend import uses_numba
+from pyg_topomask.utils.functorch import is_exporting, is_transforming
 
 __all__ = ['SparseEntries']
 
@@ -39,13 +40,28 @@ class Entries:
 
     @property
     def positions(self) -> list[Tensor]:
-        r"""The tensors of the pattern and, if entries have labels, these."""
-        return [*self.pattern.tensors, *([] if self.label is None else [self.label])]
+        r"""The tensors of the pattern and, if entries have labels, these, see :func:`positions_of`."""
+        return positions_of(self.pattern, *([] if self.label is None else [self.label]))
 
     @property
     def pairs(self) -> Tensor:
         r"""The rows and columns, :obj:`[2, nnz]`, in int64."""
         return torch.stack([self.pattern.row, self.pattern.col]).long()
+
+
+def positions_of(pattern: SparsePattern, *further: Tensor) -> list[Tensor]:
+    r"""Returns the tensors of a pattern that sums along its rows read, and further constants. Machine code does not read those
+    of the transpose, and functorch could not make them later.
+    """
+    lean = uses_numba(pattern.col.device) and not is_transforming()
+    return [*((pattern.rowptr, pattern.col) if lean else pattern.tensors), *further]
+
+
+def pattern_at(constants: Sequence[Tensor], num_cols: int) -> tuple[SparsePattern, Tensor | None]:
+    r"""Returns the pattern of :func:`positions_of`, and the further constant, if there is one."""
+    count = 2 if len(constants) < 5 else 5
+    pattern = SparsePattern(*constants[:count], num_cols=num_cols)
+    return pattern, constants[count] if len(constants) > count else None
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.entries import Entries, pattern_at, positions_of
 from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.scaling import capped_queries
@@ -27,9 +26,8 @@ def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: f
     with torch.autocast(device_type=q.device.type, enabled=False):
         value = entries.value.to(dtype)
         check_entries(value)
-        constants = list(entries.pattern.tensors)
-        if dropout > 0:
-            constants.append(torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout))
+        keep = [torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout)] if dropout > 0 else []
+        constants = positions_of(entries.pattern, *keep)  # and factors of the coefficients
         out, alpha = _attend(scaled_queries(q.to(dtype)), k.to(dtype), v.to(dtype), [value], constants)
         return out.to(v.dtype), alpha
 
@@ -55,7 +53,7 @@ def check_entries(mask: Tensor) -> None:
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
-    pattern, keep = _pattern_and_keep(constants)
+    pattern, keep = pattern_at(constants, k.size(0))
     q = capped_queries(q, k, pattern)
     if compiled := kernel('attend_softmax', q.device):
         return compiled(pattern, q, k, v, mask, keep)
@@ -69,18 +67,12 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     return spmm(pattern, alpha if keep is None else alpha * keep, v), alpha
 
 
-def _pattern_and_keep(constants: Sequence[Tensor]) -> tuple[SparsePattern, Tensor | None]:
-    r"""Splits the constants into the pattern and, with dropout, the factors of the coefficients."""
-    *pattern, keep = constants if len(constants) == 6 else (*constants, None)
-    return SparsePattern(*pattern), keep
-
-
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     (grad, grad_alpha), (_, alpha) = grads, outputs
-    pattern, keep = _pattern_and_keep(constants)
+    pattern, keep = pattern_at(constants, k.size(0))
     if compiled := kernel('attend_softmax_backward', q.device):
         grads_of_inputs, grad_entries = compiled(pattern, q, k, v, grad, alpha, grad_alpha, keep)
         return [*grads_of_inputs, *(_grad_of_mask(grad_entries.t(), mask) for _ in learnable)]
@@ -108,7 +100,7 @@ def _grad_of_mask(grad_score: Tensor, mask: Tensor) -> Tensor:
 def plain_softmax(inputs: AttentionInputs, alpha: Tensor) -> tuple[Tensor, Tensor]:
     r"""Computes softmax attention by operations that autograd differentiates, for second and higher derivatives."""
     q, k, v, (mask,), constants, *_ = inputs
-    pattern, keep = _pattern_and_keep(constants)
+    pattern, keep = pattern_at(constants, k.size(0))
     row, absent = pattern.row.long().expand(q.size(1), -1), mask == 0
     score = (sddmm(pattern, q, k) + mask.masked_fill(absent, 1.0).log()).masked_fill(absent, -math.inf)
     # A number that cancels: the largest score of each row.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
-from pyg_topomask.machine.backend import kernel
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops.softmax_entries import attend_softmax
-from pyg_topomask.utils.functorch import transformable, unwrapped
+from pyg_topomask.utils.functorch import is_transforming, transformable, unwrapped
 
 
 def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
@@ -17,24 +17,29 @@ def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
     columns. Head :math:`h` of node :math:`i` is row :math:`iH + h`. This needs no sorting or counting. The nodes of the slots,
     :obj:`[N, H, K]`, are distinct within a row, except for invalid slots, which have the value 0.
     """
+    size = index.size(0) * index.size(1)
+    if uses_numba(index.device) and not is_transforming():  # machine code does not read the transpose
+        return Entries(SparsePattern(*_rows(index), num_cols=size), _values(valid))
     *pattern, value = _pattern_and_value(index, valid)
-    return Entries(SparsePattern(*pattern), value)
+    return Entries(SparsePattern(*pattern, num_cols=size), value)
 
 
 @transformable
 def _pattern_and_value(index: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
+    pattern = SparsePattern(*_rows(index), num_cols=index.size(0) * index.size(1))
+    return *pattern.tensors, _values(valid)
+
+
+def _rows(index: Tensor) -> tuple[Tensor, Tensor]:
     num_nodes, heads, slots = index.shape
     size = num_nodes * heads
     kind = torch.int32 if max(size * slots, size) < 2**31 else torch.int64
     col = (index * heads + torch.arange(heads, device=index.device).unsqueeze(1)).flatten().to(kind)
-    rowptr = torch.arange(size + 1, device=col.device, dtype=kind) * slots
-    given = valid.flatten().float().unsqueeze(0)
-    if not torch.compiler.is_compiling() and (compiled := kernel('with_transpose', col.device)):
-        return *compiled(rowptr, col, size), given
-    perm = stable_argsort(col, size)
-    rowptr_t = torch.searchsorted(col.index_select(0, perm), torch.arange(size + 1, device=col.device, dtype=kind)).to(kind)
-    col_t = torch.div(perm, max(slots, 1), rounding_mode='floor').to(kind)
-    return rowptr, col, rowptr_t, col_t, perm.to(kind), given
+    return torch.arange(size + 1, device=col.device, dtype=kind) * slots, col
+
+
+def _values(valid: Tensor) -> Tensor:
+    return valid.flatten().float().unsqueeze(0)
 
 
 def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:

@@ -138,7 +138,7 @@ def _meet_compiled(
 ) -> _Meetings:
     compiled, visits = kernel('meet', query.load.device), (query.visits(dtype), key.visits(dtype))
     pattern, loads, load = compiled(*visits, query.num_nodes, kind, every, _MEETINGS_COMPILED)
-    return SparsePattern(*pattern), None if every else SparsePattern(*loads), load
+    return SparsePattern(*pattern, num_cols=query.num_nodes), None if every else SparsePattern(*loads), load
 
 
 def _chunks(start: Tensor, meetings: Tensor) -> list[slice]:

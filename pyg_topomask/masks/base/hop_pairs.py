@@ -80,7 +80,7 @@ class Hops:
     @outside_transforms
     def pattern(self) -> SparsePattern:
         with torch.inference_mode(False):  # kept, and possibly used in training later
-            return SparsePattern.from_sorted(self.row, self.col, self.num_nodes, self.num_nodes)
+            return SparsePattern.from_sorted(self.row, self.col, self.num_nodes, self.num_nodes, with_transpose=False)
 
     def labels(self, segments: Segments) -> Tensor:
         r"""Returns the labels of :class:`StoredHops`."""

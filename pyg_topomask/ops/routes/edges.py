@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.entries import Entries, pattern_at
 from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, quotient
@@ -21,7 +20,7 @@ _ROWS = 2**15
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
-    pattern, label = _positions(constants)
+    pattern, label = pattern_at(constants, k.size(0))
     if compiled := kernel('attend_entries', q.device):
         return compiled(pattern, q, k, v, mask, label)
     rowptr, col, mask = pattern.rowptr, pattern.col, _entries(mask, label)
@@ -53,7 +52,7 @@ def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
     q, k, v, (values,), constants, *_ = inputs
-    pattern, label = _positions(constants)
+    pattern, label = pattern_at(constants, k.size(0))
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
     if compiled := kernel('attend_entries_backward', q.device):
         return compiled(pattern, q, k, v, values, (grad_numerator, grad_denominator), bool(learnable), label)
@@ -79,13 +78,8 @@ def _backward(
 
 
 def _plain(inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
-    pattern, label = _positions(inputs.constants)
+    pattern, label = pattern_at(inputs.constants, inputs.k.size(0))
     return attend_at(pattern, _entries(inputs.tensors[0], label), inputs, inverse)
-
-
-def _positions(constants: Sequence[Tensor]) -> tuple[SparsePattern, Tensor | None]:
-    r"""Returns the pattern of the entries, and their labels, :obj:`[nnz]`, if they have some."""
-    return SparsePattern(*constants[:5]), constants[5] if len(constants) > 5 else None
 
 
 def _entries(values: Tensor, label: Tensor | None) -> Tensor:

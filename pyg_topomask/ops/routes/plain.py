@@ -34,4 +34,5 @@ def all_pairs(segments: Segments) -> tuple[SparsePattern, Tensor]:
     count = segments.sizes[segments.index]
     row = torch.arange(segments.num_nodes, device=count.device).repeat_interleave(count)
     position = torch.arange(row.numel(), device=count.device) - (count.cumsum(0) - count)[row]
-    return SparsePattern.from_sorted(row, segments.first[row] + position, *[segments.num_nodes] * 2), position
+    size = segments.num_nodes
+    return SparsePattern.from_sorted(row, segments.first[row] + position, size, size), position
