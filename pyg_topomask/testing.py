@@ -228,7 +228,7 @@ def _check_form(form: str | None, operator: MaskOperator) -> None:
     assert fits, f'form: {form!r} for an operator with entries: {has["sparse"]}, with factors: {has["low_rank"]}'
 
 
-def _from_sorted(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> SparsePattern:
+def _from_sorted(row: Tensor, col: Tensor, num_rows: int, num_cols: int, with_transpose: bool = True) -> SparsePattern:
     r"""Checks the order that :meth:`SparsePattern.from_sorted` needs, which its result no longer shows."""
     ascends = (row.diff() > 0) | ((row.diff() == 0) & (col.diff() > 0))
     if not ascends.all():
@@ -238,7 +238,7 @@ def _from_sorted(row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> Spar
             f'entries: {second} after {first}, where (row, column) has to ascend: SparsePattern.from_sorted takes sorted, '
             f'distinct entries, and SparsePattern.from_pairs any'
         )
-    return FROM_SORTED(row, col, num_rows, num_cols)
+    return FROM_SORTED(row, col, num_rows, num_cols, with_transpose)
 
 
 def _check_parameters(mask: Mask, data: Data, operator: MaskOperator, x: Tensor) -> None:

@@ -54,10 +54,11 @@ def advise(
 
     The models without a mask are the local layer alone, twice as many of these layers, and the local layer beside unmasked
     linear attention, and on small graphs beside softmax attention. The last model has the first mask without message passing.
-    With the first seed, all models train a third of the epochs. The best two without a mask and the best three with one go on,
-    also with further seeds. If the time does not suffice, all trainings have fewer epochs, and then fewer seeds. The folder
-    :obj:`<out>/advise-<name>` gets :obj:`advise.json` with all numbers, the page :obj:`advise.html`, the picture
-    :obj:`advise.png` where Matplotlib is installed, the configuration :obj:`best.yaml` of the best model, and the trainings.
+    With the first seed, all models train a third of the epochs, at least three. The best two without a mask and the best three
+    with one go on, also with further seeds. If the time does not suffice, all trainings have fewer epochs, and then fewer
+    seeds. The folder :obj:`<out>/advise-<name>` gets :obj:`advise.json` with all numbers, the page :obj:`advise.html`, the
+    picture :obj:`advise.png` where Matplotlib is installed, the configuration :obj:`best.yaml` of the best model, and the
+    trainings.
 
     Args:
         cfg_file (str or Path, optional): A YAML with a GPS model, of this package or of GraphGPS. (default: :obj:`None`, a
@@ -204,8 +205,8 @@ def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str
 def _notes(trials: Trials, count: int) -> list[str]:
     seeds = len(trials.seeds)
     notes = [
-        f'The {count} models have the same seeds, epochs and data. With the first seed, all trained a third of the epochs. The '
-        'best two without a mask and the best three with one, by validation, went on.',
+        f'The {count} models have the same seeds, epochs and data. With the first seed, all trained a third of the '
+        'epochs, at least three. The best two without a mask and the best three with one, by validation, went on.',
         'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds. The verdict '
         'compares the two best models seed by seed, from two standard errors on. It adds the chance in few test labels.',
     ]

@@ -31,7 +31,8 @@ from pyg_topomask.utils.files import write_atomically
 
 #: The models that go on after a part of the epochs with the first seed, with a mask and without, and this part.
 KEPT, PART = {True: 3, False: 2}, 3
-#: The fewest epochs that are planned, and the share of the time that is planned.
+#: The fewest epochs that are planned, and after which losers stop: earlier, warm-up and chance would choose. And the share of
+#: the time that is planned.
 FEWEST, PLANNED = 3, 0.9
 #: The time that is asked for if there is too little, over that of the measured epochs, which vary on a busy machine.
 MARGIN = 1.25
@@ -44,8 +45,9 @@ Results = dict[str, dict[int, dict[str, Any]]]
 
 
 class Trials:
-    r"""Trains candidates around one configuration. With the first seed, all train a third of the epochs. Then the best by
-    validation go on, :obj:`KEPT` with a mask and without, because a verdict needs the best of each, also with further seeds.
+    r"""Trains candidates around one configuration. With the first seed, all train a third of the epochs, at least three. Then
+    the best by validation go on, :obj:`KEPT` with a mask and without, because a verdict needs the best of each, also with
+    further seeds.
 
     The first epoch of each model tells how long all takes. If that is too long, all have fewer epochs, and start again in
     another folder. Further seeds are not begun when the time is over.
@@ -169,7 +171,7 @@ class Trials:
     def _part(self, epochs: int) -> int:
         r"""Returns the epochs of losers, after the last of which there is a validation."""
         period = int(cfg.train.eval_period)
-        return min(epochs, period * math.ceil(epochs / PART / period))
+        return min(epochs, period * math.ceil(max(epochs / PART, FEWEST) / period))
 
     def _seconds(self, seed: int) -> float:
         r"""Returns the seconds that trainings with another seed take, as those with the first."""

@@ -218,8 +218,8 @@ def test_a_time_decides_the_epochs(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     _pretend(monkeypatch)
     options = [*SMALL, 'optim.max_epoch', '12', 'optim.num_warmup_epochs', '6']
     report = advise('lookup-trees', options, seeds=2, minutes=30)
-    # Eight first epochs take 240 s. Of the 1,560 s that are left, 90 % are 1,404 s. With six epochs, two of them before losers
-    # stop, the trainings take 8 * (10 + 40) + 5 * (10 + 80) + 5 * (10 + 120) = 1,500 s, and with five, 1,400 s.
+    # Eight first epochs take 240 s. Of the 1,560 s that are left, 90 % are 1,404 s. With six epochs, three before losers stop,
+    # the trainings take 8 * (10 + 60) + 5 * (10 + 60) + 5 * (10 + 120) = 1,560 s, and with five, 1,360 s.
     assert report['epochs'] == 5
     assert 'To end in 30 minutes, trainings have 5 of 12 epochs.' in capsys.readouterr().out
     assert yaml.safe_load(Path('results/advise-lookup-trees/best.yaml').read_text())['optim']['num_warmup_epochs'] == 2
@@ -235,9 +235,10 @@ def test_no_seed_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(trials.Trials, '_chosen_epochs', lambda self: self.planned)
     trained = _pretend(monkeypatch)
     report = advise('lookup-trees', SMALL, seeds=3, minutes=20)
-    # The first seed takes 8 * 30 + 5 * 30 = 390 s, and each other 5 * 50 = 250 s, of which 200 s are epochs.
+    # No model stops before the end of two epochs. The first seed takes 8 * 50 = 400 s, and each other 5 * 50 = 250 s, of which
+    # 200 s are epochs.
     assert report['seeds'] == [0, 1, 2]
-    assert len(trained) == 8 + 5 + 5 + 5
+    assert len(trained) == 8 + 5 + 5
     report = advise('lookup-trees', SMALL, seeds=3, minutes=12, out='short')
     assert report['seeds'] == [0, 1]
     assert any('The time was over after 2 of 3 seeds' in note for note in report['notes'])
