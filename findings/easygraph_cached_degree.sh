@@ -10,7 +10,7 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet Python-EasyGraph==1.6.3 networkx==3.6.1 numpy==1.26.4 scipy==1.13.1 pandas==2.3.3
+"$folder/venv/bin/pip" install --quiet Python-EasyGraph==1.6.3 networkx==3.6.1 numpy==1.26.4 scipy==1.13.1 pandas==2.3.3 torch==2.13.0
 "$folder/venv/bin/python" -W ignore - <<'PY'
 from importlib.metadata import version
 
