@@ -4,7 +4,8 @@
 # Expected: "Reads HIF JSON and returns an EasyGraph Hypergraph". The schema of the Hypergraph Interchange Format requires "incidences"
 # only: "nodes" and "edges" are lists for weights and attributes. xgi writes only nodes with attributes and isolated nodes there.
 # Seen: only nodes of the list "nodes" are read, and only hyperedges of the list "edges". All other incidences are skipped without a
-# word: hyperedges get smaller, empty, or equal to others, and vanish. Without both lists, nothing is left, and an error asks for a positive number of nodes.
+# word: hyperedges get smaller, empty, or equal to others, and vanish. Without both lists, nothing is left, and an error asks for a
+# positive number of nodes.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
