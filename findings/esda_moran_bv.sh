@@ -20,7 +20,7 @@ from libpysal.weights import W
 print(f'esda {version("esda")}')
 rng = np.random.default_rng(0)
 size = 12
-neighbors = {i: [(i - 1) % size, (i + 1) % size, (i + 4) % size, (i - 4) % size] for i in range(size)}
+neighbors = {i: [(i - 1) % size, (i + 1) % size, (i - 2) % size, (i + 2) % size] for i in range(size)}
 x = np.sin(np.arange(size)) + 0.1 * rng.normal(size=size)
 z = x - x.mean()
 seen = {}
