@@ -21,7 +21,7 @@ print(f'esda {version("esda")}')
 rng = np.random.default_rng(0)
 size = 12
 neighbors = {i: [(i - 1) % size, (i + 1) % size, (i - 2) % size, (i + 2) % size] for i in range(size)}
-x = np.sin(np.arange(size)) + 0.1 * rng.normal(size=size)
+x = np.sin(2 * np.pi * np.arange(size) / size) + 0.1 * rng.normal(size=size)
 z = x - x.mean()
 seen = {}
 for unit, transformation in ((1.0, 'r'), (1.0, 'b'), (5.0, 'o')):
