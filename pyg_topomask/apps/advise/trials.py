@@ -13,6 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -91,6 +92,10 @@ class Trials:
     def run(self) -> Results:
         r"""Trains, and returns the metrics of finished trainings by the name of the model and the seed."""
         self._end = time.perf_counter() + 60 * self.minutes
+        with _frozen():
+            return self._run_all()
+
+    def _run_all(self) -> Results:
         kept = sum(min(count, sum(model.masked == masked for model in self.models)) for masked, count in KEPT.items())
         self._total = len(self.models) + self.wanted * kept
         self._plan()
@@ -259,6 +264,19 @@ class Trials:
             return None
         result: dict[str, Any] = json.loads((run / RESULT).read_text())
         return result if result['epochs'] >= epochs else None
+
+
+@contextmanager
+def _frozen() -> Iterator[None]:
+    r"""A block in which garbage collection does not look through what libraries hold, before each training."""
+    gc.collect()
+    mine = gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if mine:
+            gc.unfreeze()
 
 
 def _collect() -> None:
