@@ -59,7 +59,7 @@ LIPOPHILICITY = _of_moleculenet('lipo/raw/Lipophilicity.csv', 'smiles', 'exp')
 ENTROPY = binary_cross_entropy_with_logits
 PEPTIDES = 'Peptides-func'
 TASKS = {
-    'ZINC': Task(lambda seed: _drawn(molecules_of_zinc(), seed), l1_loss, 'MAE', mean_absolute_error, 30),
+    'ZINC': Task(lambda seed: _drawn(molecules_of_zinc(), seed), l1_loss, 'MAE', mean_absolute_error, 20),
     'ESOL': Task(ESOL, mse_loss, 'RMSE', root_mean_squared_error, 30),
     'BACE': Task(BACE, ENTROPY, 'ROC AUC', roc_auc_score, 20, maximize=True),
     PEPTIDES: Task(
@@ -78,7 +78,7 @@ TASKS = {
 def _weights(learned: bool) -> EdgeWeights | None:
     r"""Returns weights that are 1 at first. All other parameters of a model start as those of the model without weights."""
     with torch.random.fork_rng(devices=[]):
-        return EdgeWeights(WIDTH, WIDTH) if learned else None
+        return EdgeWeights(WIDTH, WIDTH, symmetric=True) if learned else None
 
 
 def _masked(mask: Callable[[], Mask], learned: bool) -> Callable[[], Module]:
