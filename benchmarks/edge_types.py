@@ -3,7 +3,7 @@ r"""A task that needs the types of edges: which models read them, masks with lea
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,10 +20,10 @@ from benchmarks.harness import count_parameters, each, kept_runs, run_all, show,
 from pyg_topomask.apps.runs.compare import mean_error, verdict
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask
-from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention
+from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
-__all__ = ['majorities', 'run']
+__all__ = ['HEADS', 'WIDTH', 'Stack', 'Weighted', 'gine', 'majorities', 'mlp', 'run']
 
 TYPES, CLASSES, HEADS, WIDTH = 3, 2, 4, 32
 EPOCHS, BATCH, RATE = 30, 32, 3e-3
@@ -67,11 +67,11 @@ def majorities(task: Task, count: int, generator: np.random.Generator) -> list[D
 
 
 class Weighted(Module):
-    r"""Linear attention under a mask, whose edge weights are learned from edge features and both end nodes."""
+    r"""Linear attention under a mask, whose edge weights may be learned from edge features and both end nodes."""
 
-    def __init__(self, mask: Mask, learned: bool) -> None:
+    def __init__(self, mask: Mask, weights: EdgeWeights | None) -> None:
         super().__init__()
-        self.weights = EdgeWeights(WIDTH, WIDTH) if learned else None
+        self.weights = weights
         self.attention = MaskedLinearAttention(WIDTH, HEADS, mask)
 
     def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, graph: Graph) -> Tensor:
@@ -88,16 +88,19 @@ class Model(NamedTuple):
     learned: bool = False
 
 
-def _mlp(width: int) -> Sequential:
+def mlp(width: int) -> Sequential:
     return Sequential(Linear(WIDTH, width), ReLU(), Linear(width, WIDTH))
 
 
-def _gine() -> GINEConv:
-    return GINEConv(_mlp(WIDTH), edge_dim=WIDTH)
+def gine() -> GINEConv:
+    return GINEConv(mlp(WIDTH), edge_dim=WIDTH)
 
 
 def _weighted(mask: Callable[[int], Mask], layers: int, learned: bool) -> Model:
-    return Model(lambda hops: Weighted(mask(hops), learned), lambda _: layers, learned)
+    def make(hops: int) -> Weighted:
+        return Weighted(mask(hops), EdgeWeights(WIDTH, WIDTH) if learned else None)
+
+    return Model(make, lambda _: layers, learned)
 
 
 def _series(hops: int) -> Mask:
@@ -112,28 +115,27 @@ MODELS = {
     'PowerSeries': _weighted(_series, 2, False),
     'HeatKernel': _weighted(lambda _: HeatKernelMask(HEADS), 2, False),
     'Hop': _weighted(lambda hops: HopMask(HEADS, hops), 2, False),
-    'GINE': Model(lambda _: _gine(), lambda hops: hops),
+    'GINE': Model(lambda _: gine(), lambda hops: hops),
     'GatedGCN': Model(lambda _: GatedGCNConv(WIDTH), lambda hops: hops),
-    'GPS: GINE and softmax attention': Model(lambda _: GPSConv(WIDTH, _gine(), HEADS), lambda hops: hops),
+    'GPS: GINE and softmax attention': Model(lambda _: GPSConv(WIDTH, gine(), HEADS), lambda hops: hops),
 }
 
 
-class Network(Module):
-    r"""The same network around all layers but those of GPS: batch norm, residual connections, feed-forward blocks."""
+class Stack(Module):
+    r"""Layers in the same network, but for those of GPS: batch norm, residual connections, feed-forward blocks."""
 
-    def __init__(self, model: Model, hops: int) -> None:
+    def __init__(self, layers: Iterable[Module]) -> None:
         super().__init__()
-        self.lin_x, self.lin_edge = Linear(CLASSES + TYPES, WIDTH), Linear(TYPES, WIDTH)
-        self.layers = ModuleList(model.make(hops) for _ in range(model.layers(hops)))
+        self.layers = ModuleList(layers)
         self.norms = ModuleList(BatchNorm1d(WIDTH) for _ in range(2 * len(self.layers)))
-        self.blocks = ModuleList(_mlp(2 * WIDTH) for _ in self.layers)
-        self.lin_out = Sequential(Linear(WIDTH, WIDTH), ReLU(), Linear(WIDTH, CLASSES))
+        self.blocks = ModuleList(mlp(2 * WIDTH) for _ in self.layers)
 
-    def forward(self, data: Data) -> Tensor:
-        x, edge_attr, graph = self.lin_x(data.x), self.lin_edge(data.edge_attr), Graph.from_data(data)
+    def forward(self, x: Tensor, edge_attr: Tensor, data: Data) -> Tensor:
+        graph = Graph.from_data(data)
         for place, layer in enumerate(self.layers):
             if isinstance(layer, GPSConv):
-                x = layer(x, data.edge_index, data.batch, edge_attr=edge_attr)
+                shared = {'graph': graph} if isinstance(layer, TopoGPSConv) else {}
+                x = layer(x, data.edge_index, data.batch, edge_attr=edge_attr, **shared)
                 continue
             given = self.norms[2 * place](x), data.edge_index, edge_attr
             if isinstance(layer, GatedGCNConv):  # it also changes the edges
@@ -142,7 +144,20 @@ class Network(Module):
                 change = layer(*given, graph) if isinstance(layer, Weighted) else layer(*given)
             x = x + change
             x = x + self.blocks[place](self.norms[2 * place + 1](x))
-        out: Tensor = self.lin_out(x)
+        return x
+
+
+class Network(Module):
+    r"""Classes of nodes from layers of a model."""
+
+    def __init__(self, model: Model, hops: int) -> None:
+        super().__init__()
+        self.lin_x, self.lin_edge = Linear(CLASSES + TYPES, WIDTH), Linear(TYPES, WIDTH)
+        self.stack = Stack(model.make(hops) for _ in range(model.layers(hops)))
+        self.lin_out = Sequential(Linear(WIDTH, WIDTH), ReLU(), Linear(WIDTH, CLASSES))
+
+    def forward(self, data: Data) -> Tensor:
+        out: Tensor = self.lin_out(self.stack(self.lin_x(data.x), self.lin_edge(data.edge_attr), data))
         return out
 
 

@@ -1,0 +1,164 @@
+r"""Models of molecules whose bonds have kinds, and their training."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+from sklearn.metrics import average_precision_score, mean_absolute_error, roc_auc_score, root_mean_squared_error
+from torch import Tensor
+from torch.nn import BatchNorm1d, Linear, Module, ReLU, Sequential
+from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss, mse_loss
+from torch_geometric.data import Data
+from torch_geometric.loader import DataLoader
+from torch_geometric.nn import global_add_pool
+
+from benchmarks.edge_types import HEADS, WIDTH, Stack, Weighted, gine
+from benchmarks.harness import count_parameters
+from benchmarks.molecules import molecules_of_moleculenet, molecules_of_peptides, molecules_of_zinc
+from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask
+from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
+from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+
+__all__ = ['DEPTH', 'MODELS', 'PEPTIDES', 'RATE', 'TASKS', 'Job', 'Task', 'train']
+
+DEPTH, RATE = 3, 3e-3
+PARTS = ('train', 'val', 'test')
+
+
+class Task(NamedTuple):
+    r"""What returns the molecules of training, validation and test for a seed, the loss, the metric of targets and outputs, the
+    epochs, and the molecules of a batch. Numbers are standardized for the loss, and not for the metric.
+    """
+
+    load: Callable[[int], tuple[list[Data], ...]]
+    loss: Callable[[Tensor, Tensor], Tensor]
+    metric: str
+    score: Callable[..., float]
+    epochs: int
+    batch: int = 64
+    maximize: bool = False
+
+
+def _drawn(molecules: list[Data], seed: int) -> tuple[list[Data], ...]:
+    r"""Returns 80, 10 and 10 percent of molecules."""
+    order = torch.randperm(len(molecules), generator=torch.Generator().manual_seed(seed)).tolist()
+    ends = [0, len(order) * 8 // 10, len(order) * 9 // 10, len(order)]
+    return tuple([molecules[place] for place in order[ends[part] : ends[part + 1]]] for part in range(3))
+
+
+def _of_moleculenet(file: str, smiles: str, target: str) -> Callable[[int], tuple[list[Data], ...]]:
+    return lambda seed: _drawn(molecules_of_moleculenet(file, smiles, target), seed)
+
+
+ESOL = _of_moleculenet('esol/raw/delaney-processed.csv', 'smiles', 'measured log solubility in mols per litre')
+BACE = _of_moleculenet('bace/raw/bace.csv.gz', 'mol', 'Class')
+LIPOPHILICITY = _of_moleculenet('lipo/raw/Lipophilicity.csv', 'smiles', 'exp')
+ENTROPY = binary_cross_entropy_with_logits
+PEPTIDES = 'Peptides-func'
+TASKS = {
+    'ZINC': Task(lambda seed: _drawn(molecules_of_zinc(), seed), l1_loss, 'MAE', mean_absolute_error, 20),
+    'ESOL': Task(ESOL, mse_loss, 'RMSE', root_mean_squared_error, 30),
+    'BACE': Task(BACE, ENTROPY, 'ROC AUC', roc_auc_score, 20, maximize=True),
+    PEPTIDES: Task(
+        lambda _: molecules_of_peptides((1_200, 400, 400)),
+        ENTROPY,
+        'average precision',
+        average_precision_score,
+        10,
+        batch=16,
+        maximize=True,
+    ),
+    'Lipophilicity': Task(LIPOPHILICITY, mse_loss, 'RMSE', root_mean_squared_error, 8),
+}
+
+
+def _weights(learned: bool) -> EdgeWeights | None:
+    r"""Returns weights that are 1 at first. All other parameters of a model start as those of the model without weights."""
+    with torch.random.fork_rng(devices=[]):
+        return EdgeWeights(WIDTH, WIDTH, symmetric=True) if learned else None
+
+
+def _masked(mask: Callable[[], Mask], learned: bool) -> Callable[[], Module]:
+    return lambda: Weighted(mask(), _weights(learned))
+
+
+def _gps(mask: Mask | None, learned: bool = False) -> TopoGPSConv:
+    r"""Returns a GPS layer of GINE and attention, softmax attention without a mask."""
+    if mask is None:
+        return TopoGPSConv(WIDTH, gine(), HEADS)
+    attention = MaskedLinearAttention(WIDTH, HEADS, mask)
+    return TopoGPSConv(WIDTH, gine(), attn=attention, edge_weights=_weights(learned))
+
+
+def _series() -> Mask:
+    return PowerSeriesMask(HEADS)
+
+
+#: What makes a layer of each model.
+MODELS: dict[str, Callable[[], Module]] = {
+    'PowerSeries': _masked(_series, False),
+    'PowerSeries, learned weights': _masked(_series, True),
+    'HeatKernel': _masked(lambda: HeatKernelMask(HEADS), False),
+    'HeatKernel, learned weights': _masked(lambda: HeatKernelMask(HEADS), True),
+    'GRF': _masked(lambda: GRFMask(HEADS), False),
+    'GRF, learned weights': _masked(lambda: GRFMask(HEADS), True),
+    'GINE': gine,
+    'GatedGCN': lambda: GatedGCNConv(WIDTH),
+    'GPS: GINE and softmax attention': lambda: _gps(None),
+    'GPS: GINE and PowerSeries': lambda: _gps(_series()),
+    'GPS: GINE and PowerSeries, learned weights': lambda: _gps(_series(), learned=True),
+}
+
+
+class Network(Module):
+    r"""Numbers of a molecule from layers of a model and the sum over its atoms."""
+
+    def __init__(self, make: Callable[[], Module], example: Data) -> None:
+        super().__init__()
+        self.lin_x, self.lin_edge = Linear(example.x.size(1), WIDTH), Linear(example.edge_attr.size(1), WIDTH)
+        self.stack = Stack(make() for _ in range(DEPTH))
+        self.lin_out = Sequential(BatchNorm1d(WIDTH), Linear(WIDTH, WIDTH), ReLU(), Linear(WIDTH, example.y.size(1)))
+
+    def forward(self, data: Data) -> Tensor:
+        x = self.stack(self.lin_x(data.x), self.lin_edge(data.edge_attr), data)
+        out: Tensor = self.lin_out(global_add_pool(x, data.batch, data.num_graphs))
+        return out
+
+
+class Job(NamedTuple):
+    task: str
+    model: str
+    seed: int
+    quick: bool = False
+
+
+def train(job: Job) -> dict[str, Any]:
+    r"""Returns the metrics of validation and test after the last epoch, the seconds, and the parameters."""
+    task = TASKS[job.task]
+    graphs = {part: data[: 40 if job.quick else None] for part, data in zip(PARTS, task.load(job.seed), strict=True)}
+    target = torch.cat([data.y for data in graphs['train']])
+    shift, scale = (0.0, 1.0) if task.maximize else (target.mean(), target.std())
+    torch.manual_seed(job.seed)
+    network, epochs = Network(MODELS[job.model], graphs['train'][0]), 1 if job.quick else task.epochs
+    order = torch.Generator().manual_seed(job.seed)
+    loader = DataLoader(graphs['train'], task.batch, shuffle=True, generator=order)
+    optimizer = torch.optim.AdamW(network.parameters(), RATE)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=epochs * len(loader))
+    start = time.process_time()
+    for _ in range(epochs):
+        for data in loader:
+            optimizer.zero_grad()
+            task.loss(network(data), (data.y - shift) / scale).backward()
+            optimizer.step()
+            scheduler.step()
+    seconds = time.process_time() - start
+    network.eval()
+    scores = {}
+    for part in ('val', 'test'):
+        with torch.no_grad():
+            output = torch.cat([network(data) for data in DataLoader(graphs[part], task.batch)]) * scale + shift
+        scores[f'{part}_score'] = float(task.score(torch.cat([data.y for data in graphs[part]]).numpy(), output.numpy()))
+    return {**scores, 'seconds': seconds, 'parameters': count_parameters(network)}
