@@ -2,6 +2,7 @@ r"""The bias of edges with features in attention over pairs of nodes."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import torch
@@ -16,6 +17,9 @@ from pyg_topomask.nn.linear import input_of
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.utils.checks import check_size
 from pyg_topomask.utils.functorch import outside_transforms, readable, unwrapped
+
+# Biases of at most this size have exponentials that stay far from the ends of float32, in products with entries of a mask.
+_LARGEST = 40.0
 
 
 class EdgeBias(Module):
@@ -41,15 +45,22 @@ class EdgeBias(Module):
     def forward(self, edge_attr: Tensor, graph: Graph, flow: str) -> PairFactors:
         check_edge_features(edge_attr, graph.num_edges, *input_of(self.lin))
         bias = self.lin(edge_attr)
-        factor = bias.to(torch.promote_types(bias.dtype, torch.float32)).exp()  # autocast would round it
-        if readable(factor) and not bool(factor.isfinite().all()):
-            edge = int((~factor.isfinite()).any(1).nonzero()[0])
-            given = f'features of edge {edge} with the biases {bias[edge].tolist()}'
-            raise ArgumentError('edge_attr', given, 'finite features, and biases whose exponential is finite')
+        bias = bias.to(torch.promote_types(bias.dtype, torch.float32))  # autocast would round its exponential
+        small = readable(bias) and bool((bias.abs() <= _LARGEST).all())
+        if not small and readable(bias) and not bool(bias.isfinite().all()):
+            edge = int((~bias.isfinite()).any(1).nonzero()[0])
+            raise ArgumentError(
+                'edge_attr', f'features of edge {edge} with the biases {bias[edge].tolist()}', 'finite features'
+            )
         edges = graph if graph.unweighted is None else graph.unweighted
         pairs = edges.cached(('pairs of edges', flow), lambda: _Pairs.of(graph, flow))
-        total = factor.new_zeros(pairs.key.numel(), factor.size(1)).index_add(0, pairs.slot, factor)
-        return PairFactors(pairs, (total / pairs.size).t())
+        highest = bias.new_zeros(pairs.key.numel(), bias.size(1))
+        if not small:
+            place = pairs.slot.unsqueeze(1).expand_as(bias)
+            highest = highest.scatter_reduce(0, place, bias.detach(), 'amax', include_self=False)
+            bias = bias - highest.index_select(0, pairs.slot)
+        mean = torch.zeros_like(highest).index_add(0, pairs.slot, bias.exp()) / pairs.size
+        return PairFactors(pairs, mean.t(), None if small else highest.t())
 
 
 class _Pairs(NamedTuple):
@@ -107,24 +118,35 @@ def _keys(pattern: SparsePattern) -> Tensor:
 
 
 class PairFactors(NamedTuple):
-    r"""Factors of the entries of a mask at the pairs of nodes that are edges, :obj:`[H, P]`."""
+    r"""Factors of the entries of a mask at the pairs of nodes that are edges, :obj:`[H, P]`, and logarithms to add to them, or
+    :obj:`None` for zeros.
+    """
 
     pairs: _Pairs
     factor: Tensor
+    logarithm: Tensor | None
 
     def times(self, entries: Entries) -> Entries:
         r"""Returns the product with the entries of a mask."""
-        return _times(entries, self.factor, *self.pairs.places(entries.pattern))
+        return _times(entries, self.factor, self.logarithm, *self.pairs.places(entries.pattern))
 
     def times_by_head(self, entries: Entries) -> Entries:
         r"""Returns the product with entries of which each head has its own rows and columns, as those of k-MIP attention."""
         if unwrapped(entries.pattern.col).dim() > 1:
             raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without edge_dim')
         places = self.pairs.places_by_head(entries.pattern, self.factor.size(0))
-        return _times(entries, self.factor.reshape(1, -1), *places)
+        logarithm = None if self.logarithm is None else self.logarithm.reshape(1, -1)
+        return _times(entries, self.factor.reshape(1, -1), logarithm, *places)
 
 
-def _times(entries: Entries, factor: Tensor, pair: Tensor, entry: Tensor) -> Entries:
+def _times(entries: Entries, factor: Tensor, logarithm: Tensor | None, pair: Tensor, entry: Tensor) -> Entries:
     value = entries.value.to(torch.promote_types(entries.value.dtype, factor.dtype)).expand(factor.size(0), -1)
     changed = value.index_select(1, entry) * factor.index_select(1, pair)
-    return Entries(entries.pattern, value.index_copy(1, entry, changed.to(value.dtype)))
+    value = value.index_copy(1, entry, changed.to(value.dtype))
+    if logarithm is not None:  # the softmax of a row does not change with a factor of the row
+        log = torch.zeros_like(value).index_copy(1, entry, logarithm.index_select(1, pair).to(value.dtype))
+        row = entries.pattern.row.long().expand_as(log)
+        highest = log.new_full((log.size(0), entries.pattern.num_rows), -math.inf)
+        highest = highest.scatter_reduce(1, row, log.masked_fill(value.detach() == 0, -math.inf), 'amax')
+        value = value * (log - highest.masked_fill(highest == -math.inf, 0.0).gather(1, row)).clamp(max=0.0).exp()
+    return Entries(entries.pattern, value)

@@ -11,6 +11,7 @@ from torch_geometric.nn import GINEConv
 from torch_geometric.nn.inits import reset
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.nn.inputs import check_dtype
 
 
 class PositionalGate(Module):
@@ -38,6 +39,7 @@ class PositionalGate(Module):
         if pe is None or pe.dim() != 2 or pe.size(0) != num_nodes:
             given = 'none' if pe is None else f'shape {tuple(pe.shape)}'
             raise ArgumentError('pe', f'{given} for a positional layer', f'shape [{num_nodes}, D], a row for each node')
+        check_dtype(self.lin_in.weight.dtype, pe=pe)
         source, target = edge_index
         distance = (pe.index_select(0, target) - pe.index_select(0, source)).square().sum(1, keepdim=True)
         return torch.sigmoid(self.lin_out(self.act(self.lin_in(distance))))

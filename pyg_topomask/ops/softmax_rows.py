@@ -61,7 +61,8 @@ def entries_of_pairs(mask: MaskOperator, **wanted: Any) -> Entries:
 def _all_entries(mask: MaskOperator, segments: Segments, position: Tensor, dtype: torch.dtype) -> Entries:
     pattern, _ = all_pairs(segments)
     groups = groups_of_constants(segments.constants(), segments.num_nodes)
-    rows = mask.rows(Slots(position, groups, 0, segments.largest), dtype)
+    with torch.autocast(device_type=position.device.type, enabled=False):
+        rows = mask.rows(Slots(position, groups, 0, segments.largest), dtype)
     return Entries(pattern, rows[pattern.col.long(), :, position[pattern.row.long()]].t())
 
 

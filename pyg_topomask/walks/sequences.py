@@ -6,8 +6,10 @@ from typing import NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.shared import graph_of_data
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions
 from pyg_topomask.walks.uniform import counter_uniform
@@ -22,7 +24,7 @@ class RandomWalks(NamedTuple):
 
 
 @torch.no_grad()
-def sample_random_walks(graph: Graph, settings: WalkSettings, seed: int) -> RandomWalks:
+def sample_random_walks(graph: Graph | Data, settings: WalkSettings, seed: int) -> RandomWalks:
     r"""Samples the walks of :func:`~pyg_topomask.walks.sample_walks` and returns them node by node. With the same settings and
     seed, they are the same walks, so that a feature is the mean of the loads of its visits:
 
@@ -33,7 +35,7 @@ def sample_random_walks(graph: Graph, settings: WalkSettings, seed: int) -> Rand
     all visits, :math:`O(N m L)` for :math:`m` walks of up to :math:`L` hops.
 
     Args:
-        graph (Graph): The graphs to walk on.
+        graph (Graph or torch_geometric.data.Data): The graphs to walk on.
         settings (WalkSettings): The settings of the walks.
         seed (int): The walks of a graph depend only on this seed and the graph.
 
@@ -48,6 +50,7 @@ def sample_random_walks(graph: Graph, settings: WalkSettings, seed: int) -> Rand
         >>> walks.nodes.squeeze(1).tolist()
         [[0, 1, 0, 1], [1, 0, 1, 0]]
     """
+    graph = graph if isinstance(graph, Graph) else graph_of_data(graph)
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
     size, walks, longest = graph.num_nodes, settings.num_walks, settings.max_walk_length
     uniform = counter_uniform(seed, graph.segments.position, walks)

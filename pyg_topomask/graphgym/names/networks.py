@@ -100,6 +100,16 @@ def _norm() -> str | None:
     return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
 
 
+def _check_positions(local: str, reads_positions: bool) -> None:
+    if not reads_positions:
+        given = f'True with the local layer {local}, which does not read these encodings'
+        raise ArgumentError('posenc_EquivStableLapPE.enable', given, 'True with GINE and CustomGatedGCN, and False')
+    name = cfg.dataset.node_encoder_name if cfg.dataset.node_encoder else None
+    if 'EquivStableLapPE' not in str(name).split('+'):
+        accepted = 'encoders such as LinearNode+EquivStableLapPE'
+        raise ArgumentError('dataset.node_encoder_name', f'{name!r} with posenc_EquivStableLapPE.enable: True', accepted)
+
+
 def encoders(dim_in: int) -> tuple[FeatureEncoder, Module, int]:
     r"""Returns the encoder of features, the layers before message passing, and the number of channels after both."""
     encoder = FeatureEncoder(dim_in)
@@ -127,9 +137,8 @@ class TopoGPSModel(Module):
         local = local_layer(self.local_name)
         self.channels = channels
 
-        if cfg.posenc_EquivStableLapPE.enable and not (local and local.positional):
-            given = f'True with the local layer {self.local_name}, which does not read these encodings'
-            raise ArgumentError('posenc_EquivStableLapPE.enable', given, 'True with GINE and CustomGatedGCN, and False')
+        if cfg.posenc_EquivStableLapPE.enable:
+            _check_positions(self.local_name, bool(local and local.positional))
 
         self.encoder, self.pre_mp, dim = encoders(dim_in)
         if not channels == cfg.gnn.dim_inner == dim:

@@ -132,6 +132,8 @@ class EquivStableLapPENodeEncoder(Module):
     def __init__(self, dim_emb: int, expand_x: bool = True) -> None:
         super().__init__()
         group, options = 'posenc_EquivStableLapPE', cfg.posenc_EquivStableLapPE
+        if not options.enable:  # local layers would not read them
+            raise ArgumentError(f'{group}.enable', 'False with the encoder EquivStableLapPE', 'True')
         if expand_x and cfg.share.dim_in != dim_emb:
             given = f'EquivStableLapPE alone, which leaves {cfg.share.dim_in} features as they are'
             accepted = f'{dim_emb} features, or names such as LinearNode+EquivStableLapPE'

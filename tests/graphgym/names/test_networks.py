@@ -104,6 +104,11 @@ def test_positions_are_for_two_local_layers(configure: Callable[..., None]) -> N
         ValueError, match=r'^posenc_EquivStableLapPE.enable: .*layer GCN, .*; accepted: True with GINE and Custom'
     ):
         TopoGPSModel(3, 10)
+    configure('gt.layer_type GINE+Linear posenc_EquivStableLapPE.enable True')
+    with pytest.raises(
+        ValueError, match=r'^dataset.node_encoder_name: got .LinearNode. with .*: True; .*LinearNode\+EquivStable'
+    ):
+        TopoGPSModel(3, 10)
     for local in ('GINE', 'CustomGatedGCN'):
         configure(
             f'gt.layer_type {local}+Linear dataset.node_encoder_name LinearNode+EquivStableLapPE '

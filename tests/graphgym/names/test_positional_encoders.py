@@ -28,6 +28,7 @@ def _options() -> Iterator[None]:
     cfg.posenc_RWSE.merge_from_list(['model', 'Linear', 'dim_pe', 4, 'raw_norm_type', 'BatchNorm'])
     cfg.posenc_RWSE.kernel.times = [1, 2, 3, 4, 5]
     cfg.posenc_EquivStableLapPE.eigen.max_freqs = 4
+    cfg.posenc_EquivStableLapPE.enable = True
     yield
     set_cfg(cfg)
 
@@ -130,6 +131,11 @@ def test_signs_are_random_in_training_and_seeded() -> None:
         ('RWSE', ['posenc_RWSE.model', 'DeepSet'], 'posenc_RWSE.model: got .deepset.; accepted: linear, mlp'),
         ('RWSE', ['posenc_RWSE.raw_norm_type', 'layer'], 'raw_norm_type: got .layer.; accepted: none, batchnorm'),
         ('Nothing+LapPE', [], "node_encoder_name: got 'Nothing'"),
+        (
+            'EquivStableLapPE',
+            ['posenc_EquivStableLapPE.enable', False],
+            r'enable: got False with the encoder .*; accepted: True',
+        ),
         ('EquivStableLapPE', [], r'got EquivStableLapPE alone, .*; accepted: 10 features, or .* LinearNode\+EquivStableLapPE'),
         ('LinearNode+SignNet', [], r'got .LinearNode\+SignNet.*; instead: the encoder LapPE .*checkout'),
     ],
