@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import torch
-from sklearn.metrics import average_precision_score, mean_absolute_error, roc_auc_score, root_mean_squared_error
+from sklearn.metrics import mean_absolute_error, roc_auc_score, root_mean_squared_error
 from torch import Tensor
 from torch.nn import BatchNorm1d, Linear, Module, ReLU, Sequential
 from torch.nn.functional import binary_cross_entropy_with_logits, l1_loss, mse_loss
@@ -17,12 +17,12 @@ from torch_geometric.nn import global_add_pool
 
 from benchmarks.edge_types import HEADS, WIDTH, Stack, Weighted, gine
 from benchmarks.harness import count_parameters
-from benchmarks.molecules import molecules_of_moleculenet, molecules_of_peptides, molecules_of_zinc
+from benchmarks.molecules import molecules_of_moleculenet, molecules_of_zinc
 from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
-__all__ = ['DEPTH', 'MODELS', 'PEPTIDES', 'RATE', 'TASKS', 'Job', 'Task', 'train']
+__all__ = ['DEPTH', 'MODELS', 'RATE', 'TASKS', 'Job', 'Task', 'train']
 
 DEPTH, RATE = 3, 3e-3
 PARTS = ('train', 'val', 'test')
@@ -55,23 +55,11 @@ def _of_moleculenet(file: str, smiles: str, target: str) -> Callable[[int], tupl
 
 ESOL = _of_moleculenet('esol/raw/delaney-processed.csv', 'smiles', 'measured log solubility in mols per litre')
 BACE = _of_moleculenet('bace/raw/bace.csv.gz', 'mol', 'Class')
-LIPOPHILICITY = _of_moleculenet('lipo/raw/Lipophilicity.csv', 'smiles', 'exp')
 ENTROPY = binary_cross_entropy_with_logits
-PEPTIDES = 'Peptides-func'
 TASKS = {
     'ZINC': Task(lambda seed: _drawn(molecules_of_zinc(), seed), l1_loss, 'MAE', mean_absolute_error, 20),
     'ESOL': Task(ESOL, mse_loss, 'RMSE', root_mean_squared_error, 30),
     'BACE': Task(BACE, ENTROPY, 'ROC AUC', roc_auc_score, 20, maximize=True),
-    PEPTIDES: Task(
-        lambda _: molecules_of_peptides((1_200, 400, 400)),
-        ENTROPY,
-        'average precision',
-        average_precision_score,
-        10,
-        batch=16,
-        maximize=True,
-    ),
-    'Lipophilicity': Task(LIPOPHILICITY, mse_loss, 'RMSE', root_mean_squared_error, 8),
 }
 
 

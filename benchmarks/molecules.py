@@ -5,10 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib.util
-import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import torch
@@ -19,11 +17,8 @@ from torch_geometric.utils import from_smiles
 from torch_geometric.utils.smiles import e_map, x_map
 
 from benchmarks.harness import Unavailable, data_folder
-from benchmarks.peptides import write_dataset
-from pyg_topomask.apps.datasets import PeptidesFunctional
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
 
-__all__ = ['molecules_of_moleculenet', 'molecules_of_peptides', 'molecules_of_zinc']
+__all__ = ['molecules_of_moleculenet', 'molecules_of_zinc']
 
 #: The kinds of each property of atoms and bonds in :func:`torch_geometric.utils.from_smiles`.
 ATOM, BOND = ([len(kinds) for kinds in properties.values()] for properties in (x_map, e_map))
@@ -65,20 +60,6 @@ def molecules_of_zinc() -> list[Data]:
                 given = x[atoms].view(-1, 1), edges[:, own].long(), bonds[own].view(-1, 1)
                 molecules.append(_molecule(*given, target.view(1, 1), ZINC_ATOM, ZINC_BOND))
     return molecules
-
-
-@cache
-def molecules_of_peptides(sizes: tuple[int, int, int]) -> tuple[list[Data], ...]:
-    r"""Returns molecules of the official splits of Peptides-func, drawn at random.
-
-    Args:
-        sizes (tuple): How many molecules of training, validation and test.
-    """
-    _check_rdkit()
-    with tempfile.TemporaryDirectory() as root:
-        write_dataset(Path(root), dict(zip(SPLITS, sizes, strict=True)))
-        parts = [list(PeptidesFunctional(root, split)) for split in SPLITS]
-    return tuple([_molecule(data.x, data.edge_index, data.edge_attr, data.y, ATOM, BOND) for data in part] for part in parts)
 
 
 def _check_rdkit() -> None:

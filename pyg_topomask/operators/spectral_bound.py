@@ -49,7 +49,8 @@ class GlobalReductions:
 
     @staticmethod
     def _first_difference(weight: Tensor, other: Tensor) -> int | None:
-        differs = (weight - other).abs() > 1e-6 * weight.abs().maximum(other.abs())
+        rounding = max(1e-6, 100 * torch.finfo(weight.dtype).eps)  # learned weights of both directions differ by some
+        differs = (weight - other).abs() > rounding * weight.abs().maximum(other.abs())
         return int(differs.nonzero()[0]) if bool(differs.any()) else None
 
     @torch.compiler.disable  # torch.compile would read SciPy as Python
