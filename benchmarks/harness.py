@@ -219,8 +219,11 @@ def in_parallel(
     processes = min(processes or multiprocessing.cpu_count(), len(jobs))
     with ProcessPoolExecutor(processes, mp_context=multiprocessing.get_context('spawn')) as pool:
         running = {pool.submit(_on_one_thread, run, job): job for job in jobs}
-        for future in tqdm(as_completed(running), total=len(jobs), desc=title):
-            yield running[future], future.result()
+        try:
+            for future in tqdm(as_completed(running), total=len(jobs), desc=title):
+                yield running[future], future.result()
+        finally:  # after an error, jobs that wait would run for nothing
+            pool.shutdown(cancel_futures=True)
 
 
 def kept_runs(folder: Path, name: str, quick: bool, part: str = '') -> Path:

@@ -82,7 +82,8 @@ def attend_to_data(layer: torch.nn.Module, data: Data) -> Tensor:
 
 def convolve(layer: torch.nn.Module, data: Data) -> Tensor:
     ends = data.edge_index.long()
-    out, edge = layer(data.x, data.edge_index, (data.x[ends[0]] + data.x[ends[1]]))
+    positions = data.x if layer.gate is not None else None
+    out, edge = layer(data.x, data.edge_index, data.x[ends[0]] + data.x[ends[1]], positions)
     assert edge.isfinite().all() or not data.x.isfinite().all()
     return out
 
@@ -161,7 +162,9 @@ LAYERS = {
         encode,
         {'mask': masks.HopMask(2), 'dim': CHANNELS},
     ),
-    'GatedGCNConv': Case(st.builds(nn.GatedGCNConv, st.just(CHANNELS)), convolve, {'channels': CHANNELS}),
+    'GatedGCNConv': Case(
+        st.builds(nn.GatedGCNConv, st.just(CHANNELS), positional=st.booleans()), convolve, {'channels': CHANNELS}
+    ),
     'KMIPAttention': Case(
         st.builds(
             nn.KMIPAttention,
