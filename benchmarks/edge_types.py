@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch import Tensor
 from torch.nn import BatchNorm1d, Linear, Module, ModuleList, ReLU, Sequential
+from torch.nn.functional import cross_entropy
 from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GINEConv, GPSConv
@@ -23,7 +24,7 @@ from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
 
-__all__ = ['HEADS', 'WIDTH', 'Stack', 'Weighted', 'gine', 'majorities', 'mlp', 'run']
+__all__ = ['HEADS', 'WIDTH', 'Job', 'Stack', 'Weighted', 'fit', 'gine', 'majorities', 'mlp', 'run']
 
 TYPES, CLASSES, HEADS, WIDTH = 3, 2, 4, 32
 EPOCHS, BATCH, RATE = 30, 32, 3e-3
@@ -174,20 +175,24 @@ def train(job: Job) -> dict[str, Any]:
     graphs = {part: majorities(task, 40 if job.quick else count, generator) for part, count in PARTS.items()}
     torch.manual_seed(job.seed)
     network, epochs = Network(MODELS[job.model], task.hops), 1 if job.quick else EPOCHS
-    order = torch.Generator().manual_seed(job.seed)
-    loader = DataLoader(graphs['train'], BATCH, shuffle=True, generator=order)
-    optimizer = torch.optim.AdamW(network.parameters(), RATE)
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=epochs * len(loader))
+    loader = DataLoader(graphs['train'], BATCH, shuffle=True, generator=torch.Generator().manual_seed(job.seed))
+    seconds = fit(network, loader, epochs, RATE, lambda out, y: cross_entropy(out, y, ignore_index=-1))
+    accuracies = {part: _accuracy(network, graphs[part]) for part in ('val', 'test')}
+    return {**accuracies, 'seconds': seconds, 'parameters': count_parameters(network)}
+
+
+def fit(network: Module, loader: DataLoader, epochs: int, rate: float, loss: Callable[[Tensor, Tensor], Tensor]) -> float:
+    r"""Trains a network with one cycle of rates, and returns the seconds of the processor."""
+    optimizer = torch.optim.AdamW(network.parameters(), rate)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * len(loader))
     start = time.process_time()
     for _ in range(epochs):
         for data in loader:
             optimizer.zero_grad()
-            torch.nn.functional.cross_entropy(network(data), data.y, ignore_index=-1).backward()
+            loss(network(data), data.y).backward()
             optimizer.step()
             scheduler.step()
-    seconds = time.process_time() - start
-    accuracies = {part: _accuracy(network, graphs[part]) for part in ('val', 'test')}
-    return {**accuracies, 'seconds': seconds, 'parameters': count_parameters(network)}
+    return time.process_time() - start
 
 
 @torch.no_grad()

@@ -2,7 +2,6 @@ r"""Models of molecules whose bonds have kinds, and their training."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import global_add_pool
 
-from benchmarks.edge_types import HEADS, WIDTH, Stack, Weighted, gine
+from benchmarks.edge_types import HEADS, WIDTH, Job, Stack, Weighted, fit, gine
 from benchmarks.harness import count_parameters
 from benchmarks.molecules import molecules_of_moleculenet, molecules_of_zinc
 from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask
@@ -116,13 +115,6 @@ class Network(Module):
         return out
 
 
-class Job(NamedTuple):
-    task: str
-    model: str
-    seed: int
-    quick: bool = False
-
-
 def train(job: Job) -> dict[str, Any]:
     r"""Returns the metrics of validation and test after the last epoch, the seconds, and the parameters."""
     task = TASKS[job.task]
@@ -131,18 +123,8 @@ def train(job: Job) -> dict[str, Any]:
     shift, scale = (0.0, 1.0) if task.maximize else (target.mean(), target.std())
     torch.manual_seed(job.seed)
     network, epochs = Network(MODELS[job.model], graphs['train'][0]), 1 if job.quick else task.epochs
-    order = torch.Generator().manual_seed(job.seed)
-    loader = DataLoader(graphs['train'], task.batch, shuffle=True, generator=order)
-    optimizer = torch.optim.AdamW(network.parameters(), RATE)
-    scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, RATE, total_steps=epochs * len(loader))
-    start = time.process_time()
-    for _ in range(epochs):
-        for data in loader:
-            optimizer.zero_grad()
-            task.loss(network(data), (data.y - shift) / scale).backward()
-            optimizer.step()
-            scheduler.step()
-    seconds = time.process_time() - start
+    loader = DataLoader(graphs['train'], task.batch, shuffle=True, generator=torch.Generator().manual_seed(job.seed))
+    seconds = fit(network, loader, epochs, RATE, lambda out, y: task.loss(out, (y - shift) / scale))
     network.eval()
     scores = {}
     for part in ('val', 'test'):

@@ -95,13 +95,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
 
     @abstractmethod
     def attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> Tensor:
         r"""Returns the output of all heads, :obj:`[N, H, d_v]`, without storing the coefficients if this is cheaper. Only
         layers with :obj:`edge_dim` are given edge features.
@@ -109,13 +103,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
 
     @abstractmethod
     def coefficients(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         r"""Returns the distinct pairs :math:`(i, j)` in ascending order, :obj:`[2, nnz]`, and the coefficients
         :math:`\alpha_{ij}`, :obj:`[nnz, H]`.
@@ -164,13 +152,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
             raise ArgumentError('edge_index', 'a sparse matrix', 'the edges in the order of their features, [2, E]')
 
     def _attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        generator: torch.Generator | None,
-        features: tuple[Tensor, ...],
-        *given: Any,
+        self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, features: tuple[Tensor, ...], *given: Any
     ) -> tuple[Tensor, ...]:
         graph = graph_for(self, *given)
         if features and not graph.segments.is_whole:
@@ -178,13 +160,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         return (self.attend(q, k, v, graph, generator, *features),)
 
     def _look(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        generator: torch.Generator | None,
-        features: tuple[Tensor, ...],
-        *given: Any,
+        self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, features: tuple[Tensor, ...], *given: Any
     ) -> tuple[Tensor, ...]:
         r"""Returns the output of all heads, the pairs and the coefficients."""
         graph = graph_for(self, *given)

@@ -169,26 +169,14 @@ class KMIPAttention(ExplicitAttention):
         return self._k_of_pass
 
     def attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> Tensor:
         if edge_attr is None:
             return topk_attention_on(graph, self, q, k, v, generator)
         return self.attend_alone(q, k, v, graph, generator, edge_attr)
 
     def attend_alone(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> Tensor:
         r"""Attends to the nodes of whole graphs."""
         q, k, entries = self._search(q, k, graph, generator)
@@ -203,13 +191,7 @@ class KMIPAttention(ExplicitAttention):
         return factors.times_by_head(entries)
 
     def coefficients(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         q, k, entries = self._search(q, k, graph, generator)
         chosen = entries.value[0] > 0

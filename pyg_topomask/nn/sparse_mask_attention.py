@@ -65,13 +65,7 @@ class SparseMaskAttention(UnderMask, ExplicitAttention):
         r"""Returns the coefficients :math:`\alpha_{ij}` at the entries of the mask, :obj:`[H, nnz]`."""
 
     def coefficients(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> tuple[Tensor, Tensor]:
         entries = entries_of_pairs(self.mask(graph, generator), return_attention_weights=True)
         if self.edge_bias is not None and edge_attr is not None:
@@ -128,13 +122,7 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         return super().reads_edges or self.edge_bias is not None
 
     def attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> Tensor:
         dropout, near = self.attention_dropout if self.training else 0.0, graph.near(self.mask, generator)
 
@@ -223,13 +211,7 @@ class AsymmetricGRFAttention(SparseMaskAttention):
         self.feature_map.reset_parameters()
 
     def attend(
-        self,
-        q: Tensor,
-        k: Tensor,
-        v: Tensor,
-        graph: Graph,
-        generator: torch.Generator | None,
-        edge_attr: Tensor | None = None,
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> Tensor:
         q, k = self.feature_map(q, k, graph.segments)
         return on_near_graph(
