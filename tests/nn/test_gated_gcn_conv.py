@@ -80,6 +80,8 @@ def test_positions_must_fit() -> None:
     for pe, given in ((None, 'none for a positional layer'), (torch.zeros(8, 2), r'shape \(8, 2\)')):
         with pytest.raises(ValueError, match=rf'^pe: got {given}.*; accepted: shape \[9, D\]'):
             GatedGCNConv(4, positional=True)(x, edge_index, edge_attr, pe)
+    with pytest.raises(ValueError, match=r'^pe: got torch.float64; accepted: torch.float32'):
+        GatedGCNConv(4, positional=True)(x, edge_index, edge_attr, torch.zeros(9, 2, dtype=torch.float64))
     with pytest.raises(ValueError, match=r'^pe: got shape \(9, 2\); accepted: None without positional=True'):
         GatedGCNConv(4)(x, edge_index, edge_attr, torch.zeros(9, 2))
 

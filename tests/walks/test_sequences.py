@@ -46,7 +46,7 @@ def test_a_batch_is_one_by_one_and_a_mask_has_these_walks() -> None:
     together = sample_random_walks(Graph.from_data(Batch.from_data_list(datas)), settings, seed=2)
     first = 0
     for data in datas:
-        alone = sample_random_walks(Graph.from_data(data), settings, seed=2)
+        alone = sample_random_walks(data, settings, seed=2)
         part = slice(first, first + data.num_nodes)
         assert torch.equal(together.nodes[part], torch.where(alone.nodes < 0, -1, alone.nodes + first))
         torch.testing.assert_close(together.load[part], alone.load)
