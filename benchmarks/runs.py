@@ -72,10 +72,15 @@ PROCESSES = {
     _IMPORTS: f"""{_IMPORTS}, time
 print(time.process_time())""",
     _COMMAND: f"""import os, sys, time
-from pyg_topomask.__main__ import main
-from pyg_topomask.apps.train.module import RunModule
-RunModule.training_step = lambda *_: print(time.process_time(), flush=True) or os._exit(0)
-main(['train', '--cfg', {str(CONFIG)!r}, '--out', sys.argv[1], 'topomask.progress', 'False'])""",
+from pyg_topomask import __main__ as command
+make = command._call
+def timed(arguments):
+    call = make(arguments)
+    from pyg_topomask.apps.train.module import RunModule
+    RunModule.training_step = lambda *_: print(time.process_time(), flush=True) or os._exit(0)
+    return call
+command._call = timed
+command.main(['train', '--cfg', {str(CONFIG)!r}, '--out', sys.argv[1], 'topomask.progress', 'False'])""",
 }
 
 

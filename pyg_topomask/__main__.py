@@ -7,11 +7,13 @@ import errno
 import os
 import shlex
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from pyg_topomask import __version__
 from pyg_topomask.utils.configs import check_overrides, find_config, is_recommendation
+from pyg_topomask.utils.garbage import importing
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -75,8 +77,8 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _run(arguments: argparse.Namespace) -> None:
-    r"""Runs a command. It imports only what this one needs, because imports take seconds."""
+def _call(arguments: argparse.Namespace) -> Callable[[], object]:
+    r"""Returns the call of a command. It imports only what this one needs, because imports take seconds."""
     match arguments.command:
         case 'train':
             if is_recommendation(arguments.cfg):
@@ -84,37 +86,45 @@ def _run(arguments: argparse.Namespace) -> None:
             else:
                 from pyg_topomask.apps.train import train
 
-            train(arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
+            return partial(train, arguments.cfg, arguments.options, arguments.resume, arguments.repeat, arguments.out)
         case 'advise':
             from pyg_topomask.apps.advise import advise
 
             given = {key: value for key, value in vars(arguments).items() if key not in ('command', 'cfg')}
-            advise(arguments.cfg, **given)
+            return partial(advise, arguments.cfg, **given)
         case 'compare':
             from pyg_topomask.apps.runs.compare import compare
             from pyg_topomask.apps.runs.tables import markdown_table
 
-            print(markdown_table(compare(arguments.runs, arguments.metric)))
+            return lambda: print(markdown_table(compare(arguments.runs, arguments.metric)))
         case 'recommend':
             from pyg_topomask.apps.recommend.serve import serve
 
-            serve(arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data)
+            return partial(
+                serve, arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data
+            )
         case 'inspect':
             from pyg_topomask.apps.inspect.mask_report import inspect
 
-            inspect(arguments.cfg, arguments.options, arguments.graphs, arguments.out, html=arguments.html)
+            return partial(inspect, arguments.cfg, arguments.options, arguments.graphs, arguments.out, html=arguments.html)
         case 'inspect-attention':
             from pyg_topomask.apps.inspect.attention_report import inspect_attention
 
-            inspect_attention(arguments.cfg, arguments.options, arguments.checkpoint, arguments.graphs, arguments.out)
-        case 'list':
-            from pyg_topomask.apps.catalog import format_catalog, stored_sections
+            return partial(
+                inspect_attention,
+                arguments.cfg,
+                arguments.options,
+                arguments.checkpoint,
+                arguments.graphs,
+                arguments.out,
+            )
+    from pyg_topomask.apps.catalog import format_catalog, stored_sections
 
-            if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
-                from pyg_topomask.apps.inspect.make_catalog import catalog as sections
-            else:
-                sections = stored_sections
-            print(format_catalog(sections(), arguments.words))
+    if 'pyg_topomask.graphgym' in sys.modules:  # a script that calls main may have registered names
+        from pyg_topomask.apps.inspect.make_catalog import catalog as sections
+    else:
+        sections = stored_sections
+    return lambda: print(format_catalog(sections(), arguments.words))
 
 
 def _graphgps(argv: Sequence[str]) -> int:
@@ -153,7 +163,9 @@ def main(argv: Sequence[str] | None = None) -> int:
             check_overrides(arguments.options)
         if getattr(arguments, 'cfg', None) is not None:
             find_config(arguments.cfg)
-        _run(arguments)
+        with importing():
+            call = _call(arguments)
+        call()
         sys.stdout.flush()
     except BrokenPipeError:  # the reader, such as head, has closed the pipe: flush nothing at exit
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

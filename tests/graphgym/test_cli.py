@@ -168,7 +168,7 @@ def test_the_command_to_go_on_is_one_for_a_shell(
     def interrupt(*arguments: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr('pyg_topomask.__main__._run', interrupt)
+    monkeypatch.setattr('pyg_topomask.__main__._call', interrupt)
     monkeypatch.setattr(
         sys.modules['__main__'], '__file__', script or str(ROOT / 'pyg_topomask' / '__main__.py'), raising=False
     )

@@ -13,7 +13,6 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from pyg_topomask.apps.train.runner import train_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config
 from pyg_topomask.utils.files import write_atomically
+from pyg_topomask.utils.garbage import frozen
 
 #: The models that go on after a part of the epochs with the first seed, with a mask and without, and this part.
 KEPT, PART = {True: 3, False: 2}, 3
@@ -92,7 +92,8 @@ class Trials:
     def run(self) -> Results:
         r"""Trains, and returns the metrics of finished trainings by the name of the model and the seed."""
         self._end = time.perf_counter() + 60 * self.minutes
-        with _frozen():
+        _collect()
+        with frozen():
             return self._run_all()
 
     def _run_all(self) -> Results:
@@ -264,19 +265,6 @@ class Trials:
             return None
         result: dict[str, Any] = json.loads((run / RESULT).read_text())
         return result if result['epochs'] >= epochs else None
-
-
-@contextmanager
-def _frozen() -> Iterator[None]:
-    r"""A block in which garbage collection does not look through what libraries hold, before each training."""
-    gc.collect()
-    mine = gc.get_freeze_count() == 0
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if mine:
-            gc.unfreeze()
 
 
 def _collect() -> None:

@@ -30,6 +30,7 @@ from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.utils.checks import check_whole
+from pyg_topomask.utils.garbage import frozen
 
 #: The files of GraphGym's loggers in the folder of a run.
 LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
@@ -95,7 +96,7 @@ def train_seed(run_dir: Path, resume: bool, label: str | None = None, epochs: in
     """
     for name in ('lightning.pytorch', 'pytorch_lightning'):
         logging.getLogger(name).setLevel(logging.WARNING)
-    with warnings.catch_warnings(), _reporting():
+    with frozen(), warnings.catch_warnings(), _reporting():
         warnings.filterwarnings('ignore', message='.*does not have many workers.*')
         warnings.filterwarnings('ignore', message='.*LeafSpec.*')  # Lightning's, about itself
         return _train_seed(run_dir, resume, label, cfg.optim.max_epoch if epochs is None else epochs)
