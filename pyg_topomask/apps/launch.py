@@ -47,5 +47,5 @@ def launch(script: Path, argv: Sequence[str]) -> None:
     except ModuleNotFoundError as error:
         raise ImportError(
             f'{error}. GraphGPS requires it: install pyg_topomask with its extra [graphgps] and --no-build-isolation, which '
-            f'compiles torch-scatter and torch-sparse where there are no wheels'
+            f'compiles torch-scatter where there is no wheel'
         ) from error
