@@ -19,7 +19,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.description import describe
-from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features, features_at_a_time

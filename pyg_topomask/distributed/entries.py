@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.forms import Entries, SparseEntries
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.distributed.collectives import linear
 from pyg_topomask.distributed.communication import Processes
 from pyg_topomask.distributed.storage import blocks
-from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.conventions import row_and_col
 from pyg_topomask.graphs.graph import Graph
 
 _NUMBERS = count()

@@ -17,9 +17,9 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.sparse import Sparse
+from pyg_topomask.operators.exponential import GlobalReductions
+from pyg_topomask.operators.given import Sparse
 from pyg_topomask.operators.sparse_matmul import multiply
-from pyg_topomask.operators.spectral_bound import GlobalReductions
 
 
 class ShardReductions(GlobalReductions):

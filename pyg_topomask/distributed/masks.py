@@ -21,7 +21,7 @@ from pyg_topomask.distributed.heat import bind_heat, prepare_heat
 from pyg_topomask.distributed.operators import HaloRows, ShardColumns, ShardPolynomial, ShardPrefixSum, rows_of_shard
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.conventions import row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyState
@@ -30,8 +30,8 @@ from pyg_topomask.masks.base.hop_pairs import Hops
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import Hadamard, MaskOperator
-from pyg_topomask.operators.chain import Chain
-from pyg_topomask.operators.sparse import Sparse
+from pyg_topomask.operators.composed import Chain
+from pyg_topomask.operators.given import Sparse
 
 Generator = torch.Generator | None
 

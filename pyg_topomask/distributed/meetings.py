@@ -12,7 +12,7 @@ from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.walks import ShardWalks, shard_walks
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.forms import Entries, SparseEntries
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.paired import PairedWalks, paired_walks

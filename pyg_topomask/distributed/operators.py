@@ -15,11 +15,10 @@ from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before
 from pyg_topomask.distributed.entries import ShardEntries
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo
 from pyg_topomask.distributed.shard import Shard, ShardSegments
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import LowRank, MaskOperator
-from pyg_topomask.operators.exp_action import positive_off_diagonal, relative_error
-from pyg_topomask.operators.low_rank import low_rank_within
-from pyg_topomask.operators.sparse import Sparse, formed_sparse
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.exponential import positive_off_diagonal, relative_error
+from pyg_topomask.operators.given import Sparse, formed_sparse, low_rank_within
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

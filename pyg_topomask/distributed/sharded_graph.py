@@ -20,7 +20,7 @@ from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard, ShardSegments
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.edge_checks import check_edges
+from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask, bind_on
 from pyg_topomask.nn.gps_conv import check_layer, convolve
@@ -28,7 +28,7 @@ from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops.masked_linear_attention import linear_attention_on
 from pyg_topomask.ops.masked_softmax_attention import softmax_attention_on
-from pyg_topomask.utils.splitmix import splitmix
+from pyg_topomask.utils.random import splitmix
 
 
 class ShardedGraph(Shard):

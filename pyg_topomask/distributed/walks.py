@@ -14,10 +14,10 @@ from pyg_topomask.distributed.halo import ExtendedGraph, Halo
 from pyg_topomask.distributed.operators import rows_of_shard
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import blocks, blocks_of_rows
+from pyg_topomask.graphs.conventions import inverse_degree
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.normalization import inverse_degree
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.sparse import Sparse
+from pyg_topomask.operators.given import Sparse
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.transitions import Transitions

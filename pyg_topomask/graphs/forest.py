@@ -17,7 +17,7 @@ from pyg_topomask.graphs.histograms import Histograms, Indices, argsort
 from pyg_topomask.graphs.segments import Segments, by_width
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import outside_transforms
-from pyg_topomask.utils.splitmix import splitmix
+from pyg_topomask.utils.random import splitmix
 
 # Forests are on the host.
 _CPU = torch.device('cpu')

@@ -17,7 +17,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.forest import Forest
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
-from pyg_topomask.graphs.stored_rows import rows_to_store
+from pyg_topomask.graphs.stored import rows_to_store
 from pyg_topomask.utils.functorch import kept, outside_transforms
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')

@@ -12,7 +12,7 @@ _GOLDEN, _FIRST, _SECOND = (np.uint64(number) for number in (0x9E3779B97F4A7C15,
 
 @compiled
 def splitmix(x):  # type: ignore[no-untyped-def]
-    r"""Hashes an unsigned integer, as :func:`pyg_topomask.utils.splitmix.splitmix`."""
+    r"""Hashes an unsigned integer, as :func:`pyg_topomask.utils.random.splitmix`."""
     x += _GOLDEN
     x = (x ^ (x >> _SHIFT30)) * _FIRST
     x = (x ^ (x >> _SHIFT27)) * _SECOND

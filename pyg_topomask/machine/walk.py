@@ -14,7 +14,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.hashes import splitmix
 from pyg_topomask.machine.threads import in_threads
-from pyg_topomask.utils.splitmix import APART
+from pyg_topomask.utils.random import APART
 
 # The number of visits up to which one thread is used, and the number of chunks per thread otherwise. Threads of torch spin for
 # a while after an operation. A thread that starts late therefore processes fewer chunks.

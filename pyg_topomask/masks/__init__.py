@@ -21,8 +21,7 @@ from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.masks.stochastic_rpe import StochasticRPEMask
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.operators.low_rank import low_rank_operator
-from pyg_topomask.operators.sparse import sparse_operator
+from pyg_topomask.operators.given import low_rank_operator, sparse_operator
 
 __all__ = [
     'AdjacencyMask',

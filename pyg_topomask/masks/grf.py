@@ -16,9 +16,8 @@ from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
 from pyg_topomask.masks.base.walking import WalkingMask
 from pyg_topomask.masks.power_series import warn_of_growth
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.chain import Chain
+from pyg_topomask.operators.composed import Alternatives, Chain
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings

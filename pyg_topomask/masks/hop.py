@@ -10,7 +10,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.conventions import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.base.hop_pairs import Hops, StoredHops, pairs_within
@@ -18,9 +18,8 @@ from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.entries import Entries, SparseEntries
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.operators.sparse import lazy_sparse
+from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries
+from pyg_topomask.operators.given import lazy_sparse
 from pyg_topomask.utils.checks import check_choice, check_size
 
 #: Initial values by name, called with the number of heads and of distances.

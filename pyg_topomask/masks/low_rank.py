@@ -9,7 +9,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.parameters import GivenMask, as_floating_point, check_entries
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.low_rank import low_rank_operator
+from pyg_topomask.operators.given import low_rank_operator
 
 
 class LowRankMask(GivenMask):

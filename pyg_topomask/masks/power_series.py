@@ -10,9 +10,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.conventions import check_flow, check_normalization
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.normalization import check_normalization
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
@@ -21,10 +20,10 @@ from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.masks.base.power_entries import power_entries
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.ops.normalize import known_positive
 from pyg_topomask.utils.checks import check_choice, check_size

@@ -16,12 +16,10 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.masks.base.expected_visits import ExpectedVisits, gram_of_powers, visits_by_hops
 from pyg_topomask.masks.base.walking import WalkingMask
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import Hadamard, MaskOperator
-from pyg_topomask.operators.chain import Chain
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.composed import Alternatives, Chain
+from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries, blocks_of
 from pyg_topomask.operators.polynomial import Polynomial
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks, blocks_of
 from pyg_topomask.utils.checks import check_not_negative, checked_seed, per_head
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings

@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.low_rank import low_rank_operator
+from pyg_topomask.operators.given import low_rank_operator
 from pyg_topomask.utils.checks import check_finite, check_size, checked_seed
 from pyg_topomask.walks.uniform import generator_on
 

@@ -27,7 +27,7 @@ from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import as_graph, check_heads
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.checks import check_probability, check_size
-from pyg_topomask.utils.suggestions import instance_of
+from pyg_topomask.utils.options import instance_of
 
 
 class TopoGPSConv(GPSConv):

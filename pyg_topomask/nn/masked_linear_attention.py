@@ -25,7 +25,7 @@ from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.ops.routes.edges import linear_coefficients
 from pyg_topomask.utils.checks import check_choice, check_probability
-from pyg_topomask.utils.suggestions import instance_of
+from pyg_topomask.utils.options import instance_of
 
 
 class MaskedLinearAttention(UnderMask, CoefficientMessages):

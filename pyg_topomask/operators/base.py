@@ -21,9 +21,7 @@ from torch.nn.functional import pad
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.description import build, describe, register
-from pyg_topomask.operators.entries import SparseEntries, entries_of_heads, sum_of_entries
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.operators.slots import Slots
+from pyg_topomask.operators.forms import PreparedBlocks, Slots, SparseEntries, entries_of_heads, sum_of_entries
 
 __all__ = ['LowRank', 'MaskOperator']
 

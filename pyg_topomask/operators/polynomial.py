@@ -13,7 +13,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.prepared_blocks import blocks_of, units_of
+from pyg_topomask.operators.forms import blocks_of, units_of
 from pyg_topomask.operators.sparse_matmul import product, sample, spmm
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 

@@ -16,7 +16,7 @@ from pyg_topomask.graphs.histograms import Histograms
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.slots import Slots
+from pyg_topomask.operators.forms import Slots
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import LoopedFunction
 

@@ -12,7 +12,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.base import Heads, MaskOperator
 from pyg_topomask.operators.description import describe
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.ops.routes.blocks import attend_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
 from pyg_topomask.ops.routes.edges import attend_entries

@@ -45,7 +45,7 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
         torch.Tensor: :obj:`[N, H, d_v]`, in the data type of :obj:`v`.
 
     Raises:
-        ValueError: If shapes do not match, a sparse mask has more than ``pyg_topomask.operators.entries.MAX_ENTRIES`` entries
+        ValueError: If shapes do not match, a sparse mask has more than ``pyg_topomask.operators.forms.MAX_ENTRIES`` entries
             per head, a graph has more than 32,768 nodes and the mask is not sparse, or an entry is negative or not finite.
 
     Example:

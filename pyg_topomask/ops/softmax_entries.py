@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.operators.entries import Entries, pattern_at, positions_of
+from pyg_topomask.operators.forms import Entries, pattern_at, positions_of
 from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.scaling import capped_queries

@@ -13,13 +13,12 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import SegmentGroup, Segments, groups_of_constants
 from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.description import describe
-from pyg_topomask.operators.entries import Entries
-from pyg_topomask.operators.slots import Slots
+from pyg_topomask.operators.forms import Entries, Slots
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.routes.plain import all_pairs
 from pyg_topomask.ops.softmax_entries import check_entries, plain_softmax
 from pyg_topomask.utils.functorch import readable
-from pyg_topomask.utils.splitmix import splitmix
+from pyg_topomask.utils.random import splitmix
 
 # Numbers in the rows of all heads that are formed at a time, and scores of all heads that stay in cache.
 _FORMED, _TILE = 2**21, 2**17

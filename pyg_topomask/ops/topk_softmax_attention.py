@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops.softmax_entries import attend_softmax
 from pyg_topomask.utils.functorch import is_transforming, transformable, unwrapped
 

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.forms import Entries, SparseEntries
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.learned import Meetings, learned_walks

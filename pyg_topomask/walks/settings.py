@@ -8,8 +8,7 @@ from functools import cached_property
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.flow import check_flow
-from pyg_topomask.graphs.normalization import check_normalization
+from pyg_topomask.graphs.conventions import check_flow, check_normalization
 from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.walks.lengths import GeometricLength, WalkLength, walk_length
 from pyg_topomask.walks.samplers import SAMPLERS

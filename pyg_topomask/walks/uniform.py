@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.utils.checks import check_whole, checked_seed
-from pyg_topomask.utils.splitmix import splitmix
+from pyg_topomask.utils.random import splitmix
 
 # (stream, walkers) -> one number in [0, 1) per walker; a stream is an integer, for all walkers or for each
 Uniform = Callable[['int | Tensor', Tensor], Tensor]

@@ -13,7 +13,7 @@ from torch import Tensor
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.operators.entries import MAX_ENTRIES, Entries, SparseEntries
+from pyg_topomask.operators.forms import MAX_ENTRIES, Entries, SparseEntries
 from pyg_topomask.walks.features import WalkFeatures
 
 # The largest number of entries of all powers to list by default, about two gigabytes while they are listed.

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.errors import warn
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.stored_rows import rows_to_store, used_rows
+from pyg_topomask.graphs.stored import rows_to_store, used_rows
 from pyg_topomask.utils.functorch import is_exporting
 
 #: The version of the stored form, which is part of the names.
@@ -23,7 +23,7 @@ _VERSION = 1
 
 @dataclass(frozen=True)
 class StoredBlocks:
-    r"""How the numbers of :class:`~pyg_topomask.operators.prepared_blocks.PreparedBlocks` are stored on data: pair by pair,
+    r"""How the numbers of :class:`~pyg_topomask.operators.forms.PreparedBlocks` are stored on data: pair by pair,
     so that the numbers of a batch are those of its graphs, one after the other.
 
     Args:

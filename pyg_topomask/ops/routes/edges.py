@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.operators.entries import Entries, pattern_at
+from pyg_topomask.operators.forms import Entries, pattern_at
 from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, quotient

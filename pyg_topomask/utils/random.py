@@ -1,8 +1,20 @@
-r"""An integer hash, and the streams of random numbers that walks make with it."""
+r"""Seeds of torch, and an integer hash with the streams of random numbers that walks make with it."""
 
 from __future__ import annotations
 
+import torch
 from torch import Tensor
+
+
+def seed_torch(seed: int) -> None:
+    r"""Seeds torch's global generators as :func:`torch.manual_seed` does. Without an accelerator, it is fast enough for every
+    graph: :func:`torch.manual_seed` formats the Python stack until one starts.
+    """
+    if torch.accelerator.is_available():
+        torch.manual_seed(seed)
+    else:
+        torch.default_generator.manual_seed(seed)
+
 
 # Streams of random numbers: 0 for lengths, t for the t-th hop, -t for halting after t - 1 hops, and larger numbers for others.
 APART = 1 << 32

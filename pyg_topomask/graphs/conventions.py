@@ -1,10 +1,11 @@
-r"""The direction of attention along edges, as in PyG."""
+r"""The direction of attention along edges, as in PyG, and the normalizations of adjacency matrices."""
 
 from __future__ import annotations
 
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import check_choice
 
 FLOWS = ('source_to_target', 'target_to_source')
 
@@ -28,3 +29,20 @@ def row_and_col(edge_index: Tensor, flow: str) -> tuple[Tensor, Tensor]:
     check_flow(flow)
     source, target = edge_index
     return (target, source) if flow == 'source_to_target' else (source, target)
+
+
+#: The normalizations of :meth:`Graph.normalized_weight <pyg_topomask.graphs.Graph.normalized_weight>`.
+NORMALIZATIONS = ('sym', 'rw', None)
+
+
+def check_normalization(normalization: str | None) -> None:
+    r"""Raises a :class:`ValueError` unless a graph supports the normalization."""
+    check_choice(NORMALIZATIONS, normalization=normalization)
+
+
+def inverse_degree(degree: Tensor, normalization: str) -> Tensor:
+    r"""Returns the inverse of each degree, or its square root for :obj:`"sym"`; 0 if the degree is 0."""
+    positive = degree > 0
+    safe = degree.masked_fill(~positive, 1.0)
+    inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
+    return inverse * positive
