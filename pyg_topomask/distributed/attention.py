@@ -10,11 +10,10 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from pyg_topomask.distributed.collectives import sum_over_processes
-from pyg_topomask.distributed.entries import ShardEntries
-from pyg_topomask.distributed.halo import Halo
-from pyg_topomask.distributed.meetings import MOST
+from pyg_topomask.distributed.communication import sum_over_processes
+from pyg_topomask.distributed.halo import Halo, ShardEntries
 from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.walks import MOST
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.operators.base import LowRank, MaskOperator
@@ -24,9 +23,8 @@ from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features, features_at_a_time
 from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
-from pyg_topomask.ops.softmax_entries import attend_softmax
-from pyg_topomask.ops.topk.chunked import search_graph
-from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
+from pyg_topomask.ops.softmax_entries import attend_pairs, attend_softmax, pattern_of_slots
+from pyg_topomask.ops.topk.searches import search_chunked
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: Shard) -> Tensor:
@@ -139,7 +137,7 @@ def _search(q: Tensor, k: Tensor, num: int, graph: Shard) -> Tensor:
         source = (group.rank - round_) % group.size
         found = torch.zeros(*q.shape[:2], min(num, keys.size(1)), dtype=torch.long, device=q.device)
         for head in range(q.size(0)):
-            search_graph(q[head], keys[head], 2**22, found[head])
+            search_chunked(q[head], keys[head], 2**22, found[head])
         of_found = torch.stack([(q[head].unsqueeze(1) * keys[head][found[head]]).sum(-1) for head in range(q.size(0))])
         score, node = torch.cat([score, of_found], -1), torch.cat([node, found + int(graph.offsets[source])], -1)
         score, order = score.topk(min(num, score.size(-1)), dim=-1)

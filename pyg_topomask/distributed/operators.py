@@ -11,9 +11,8 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before, sum_over_processes
-from pyg_topomask.distributed.entries import ShardEntries
-from pyg_topomask.distributed.halo import BY_NUMBER, Halo
+from pyg_topomask.distributed.communication import all_rows, some_rows, sum_before, sum_over_processes
+from pyg_topomask.distributed.halo import BY_NUMBER, Halo, ShardEntries
 from pyg_topomask.distributed.shard import Shard, ShardSegments
 from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.composed import Alternatives

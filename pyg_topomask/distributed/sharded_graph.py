@@ -27,7 +27,7 @@ from pyg_topomask.nn.gps_conv import check_layer, convolve
 from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops.masked_linear_attention import linear_attention_on
-from pyg_topomask.ops.masked_softmax_attention import softmax_attention_on
+from pyg_topomask.ops.softmax_attention import softmax_attention_on
 from pyg_topomask.utils.random import splitmix
 
 

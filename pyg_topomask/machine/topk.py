@@ -217,7 +217,7 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> None:
-    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
+    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.searches.search_dense`."""
     heads, nodes, channels = q.shape
     # Rows of keys whose distance is a multiple of a page would share few lines of the cache.
     keys = k.new_empty(heads, channels, -(-nodes // _PAGE) * _PAGE + _LANES)

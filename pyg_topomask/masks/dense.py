@@ -9,7 +9,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.parameters import GivenMask
+from pyg_topomask.masks.base.kinds import GivenMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Slots
 

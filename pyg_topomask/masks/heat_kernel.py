@@ -17,7 +17,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.parameters import DiffusionMask
+from pyg_topomask.masks.base.kinds import DiffusionMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.composed import Alternatives
 from pyg_topomask.operators.exponential import (

@@ -14,7 +14,7 @@ from torch.nn.functional import pad
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.kinds import LogarithmicMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.composed import Alternatives
 from pyg_topomask.operators.forms import PreparedBlocks

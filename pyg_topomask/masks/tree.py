@@ -16,8 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.tree_state import TreeState
-from pyg_topomask.masks.base.directions import warn_of_lost_gradient
-from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.kinds import LogarithmicMask, warn_of_lost_gradient
 from pyg_topomask.masks.base.series import resolve_positive, series_parameter
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.composed import Alternatives, TreeMean

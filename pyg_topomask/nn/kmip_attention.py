@@ -15,8 +15,8 @@ from pyg_topomask.nn.edge_bias import PairFactors
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
+from pyg_topomask.ops.softmax_entries import attend_pairs, pattern_of_pairs, pattern_of_slots
 from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, topk_inner_product
-from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
 from pyg_topomask.utils.checks import (
     check_choice,
     check_even,

@@ -14,7 +14,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.kinds import LogarithmicMask
 from pyg_topomask.nn.coefficient_messages import CoefficientMessages
 from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
 from pyg_topomask.nn.linear import input_of, linear

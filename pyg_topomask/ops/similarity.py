@@ -7,7 +7,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.ops.scaling import power_of_two, row_size
+from pyg_topomask.ops.normalize import power_of_two, row_size
 
 SIMILARITIES = ('dot', 'cosine', 'distance')
 

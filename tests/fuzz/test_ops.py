@@ -24,7 +24,7 @@ from torch import Tensor
 
 from pyg_topomask import Graph, ops
 from pyg_topomask.masks import AdjacencyMask, convolve, deconvolve, kernel_series, modulation
-from pyg_topomask.masks.base.kernels import KERNELS
+from pyg_topomask.masks.base.series import KERNELS
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import knn_graph, topk_inner_product

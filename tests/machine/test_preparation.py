@@ -15,7 +15,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine import backend
 from pyg_topomask.masks import AdjacencyMask
-from pyg_topomask.masks.base.power_entries import _listed, count_within
+from pyg_topomask.masks.power_series import _listed, count_within
 from pyg_topomask.operators.exponential import GlobalReductions, spectral_bound
 from pyg_topomask.walks.features import WalkFeatures
 

@@ -15,7 +15,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base import expected_visits
+from pyg_topomask.masks import rwgnk as expected_visits
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator

@@ -47,7 +47,7 @@ def without_host_reads() -> Iterator[None]:
         for module in ('edges', 'low_rank', 'low_rank_batch'):
             path = f'pyg_topomask.ops.routes.{module}.known_positive'
             stack.enter_context(mock.patch(path, return_value=False))
-        stack.enter_context(mock.patch('pyg_topomask.ops.scaling.readable', return_value=False))
+        stack.enter_context(mock.patch('pyg_topomask.ops.normalize.readable', return_value=False))
         yield
 
 

@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.segments import SegmentGroup, Segments, groups_of_constants
-from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, all_pairs, attend_at, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
-from pyg_topomask.ops.routes.plain import all_pairs, attend_at
 
 
 def _units(groups: list[SegmentGroup], num_nodes: int, heads: int, like: Tensor) -> Tensor:

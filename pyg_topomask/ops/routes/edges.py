@@ -10,9 +10,8 @@ from torch import Tensor
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.forms import Entries, pattern_at
 from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
-from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attend_at, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, quotient
-from pyg_topomask.ops.routes.plain import attend_at
 
 # Rows that are computed at a time.
 _ROWS = 2**15

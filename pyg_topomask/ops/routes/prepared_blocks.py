@@ -10,9 +10,8 @@ from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, all_pairs, attend_at, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, with_ones
-from pyg_topomask.ops.routes.plain import all_pairs, attend_at
 
 # Scores of all heads that are computed at a time: few enough for the cache of a core.
 _TILE = 2**18

@@ -8,16 +8,20 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-import pyg_topomask.ops.topk.chunked as chunked
-import pyg_topomask.ops.topk.dense as dense
-import pyg_topomask.ops.topk.faiss as faiss
-import pyg_topomask.ops.topk.kd_tree as kd_tree
-import pyg_topomask.ops.topk.keops as keops
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
-from pyg_topomask.ops.topk.rank import EXTRA, rank_found
+from pyg_topomask.ops.normalize import in_range, power_of_two, row_size
+from pyg_topomask.ops.topk.searches import (
+    load_faiss,
+    load_keops,
+    search_chunked,
+    search_dense,
+    search_faiss,
+    search_keops,
+    search_tree,
+)
+from pyg_topomask.ops.topk.select import EXTRA, rank_found
 from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_choice, check_whole, described
 from pyg_topomask.utils.functorch import transformable, unwrapped
 
@@ -25,7 +29,7 @@ BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
 
 
 def _by_graph(search_graph: Callable[[Tensor, Tensor, int, Tensor], None]) -> Callable[..., None]:
-    r"""Returns a search of several graphs and heads, with the arguments of :func:`~pyg_topomask.ops.topk.dense.search`."""
+    r"""Returns a search of several graphs and heads, with the arguments of :func:`search_dense`."""
 
     def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
         for start, size in zip(first.tolist(), count.tolist(), strict=True):
@@ -38,13 +42,13 @@ def _by_graph(search_graph: Callable[[Tensor, Tensor, int, Tensor], None]) -> Ca
 
 
 _SEARCH = {
-    'dense': dense.search,
-    'chunked': _by_graph(chunked.search_graph),
-    'keops': keops.search,
-    'faiss': _by_graph(faiss.search_graph),
-    'tree': _by_graph(kd_tree.search_graph),
+    'dense': search_dense,
+    'chunked': _by_graph(search_chunked),
+    'keops': search_keops,
+    'faiss': _by_graph(search_faiss),
+    'tree': _by_graph(search_tree),
 }
-_LOAD = {'keops': keops.load, 'faiss': faiss.load}
+_LOAD = {'keops': load_keops, 'faiss': load_faiss}
 # Graphs up to this size are searched by `dense`, with any backend.
 _SMALL = 1024
 # The largest k for which `auto` uses machine code for larger graphs. At 10,000 nodes and 10 channels, it took 0.4 to 0.7 times
