@@ -13,8 +13,12 @@ import torch
 # The kernels of each file of this folder.
 _FILES = {
     'entries': ('attend_entries', 'attend_entries_backward', 'attend_softmax', 'attend_softmax_backward'),
-    'blocks': ('attend_prepared_blocks', 'attend_prepared_blocks_backward'),
-    'low_rank': ('attend_low_rank_batch', 'attend_low_rank_batch_backward'),
+    'batches': (
+        'attend_low_rank_batch',
+        'attend_low_rank_batch_backward',
+        'attend_prepared_blocks',
+        'attend_prepared_blocks_backward',
+    ),
     'polynomial': (
         'attend_polynomial',
         'attend_polynomial_backward',
@@ -28,9 +32,14 @@ _FILES = {
     'walk': ('walk',),
     'pairs': ('meet', 'squares', 'blocks_of_sums'),
     'forest': ('contracted', 'forest_hops', 'rooted'),
-    'hops': ('counts_within', 'labelled_pairs', 'pairs_within'),
-    'patterns': ('pattern_of_pairs', 'patterns_of_visits'),
-    'powers': ('power_loads',),
+    'patterns': (
+        'counts_within',
+        'labelled_pairs',
+        'pairs_within',
+        'pattern_of_pairs',
+        'patterns_of_visits',
+        'power_loads',
+    ),
 }
 _KERNELS = {name: file for file, names in _FILES.items() for name in names}
 

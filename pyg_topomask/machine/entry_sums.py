@@ -14,7 +14,7 @@ from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.vectors import index, written
 
 
-def _write_weights(  # type: ignore[no-untyped-def]
+def _write_weights(
     write, q, k, v, mask, label, weight, denominator, magnitude, col, i, start, stop, final, heads, features, channels, stride,
     labelled,
 ):  # fmt: skip
@@ -45,9 +45,7 @@ def _write_weights(  # type: ignore[no-untyped-def]
     write.for_groups(heads, weigh)
 
 
-def _factor(  # type: ignore[no-untyped-def]
-    write, mask, label, entry, head, number, heads, stride, labelled
-):
+def _factor(write, mask, label, entry, head, number, heads, stride, labelled):
     r"""Returns where the mask has the factors of an entry, and the factors."""
     if labelled:
         place = write.builder.add(write.times(write.column(label, entry), heads), head)
@@ -56,7 +54,7 @@ def _factor(  # type: ignore[no-untyped-def]
     return place, write.strided(write.at(mask, place), stride, number)
 
 
-def _write_gradients(  # type: ignore[no-untyped-def]
+def _write_gradients(
     write, q, k, upstream, v, shift, mask, label, grad_mask, pairs, col, i, start, stop, final, heads, features, channels,
     stride, learned, labelled,
 ):  # fmt: skip
@@ -100,7 +98,7 @@ _differentiate, _differentiate_labelled = (written(_write_gradients, labelled=la
 
 
 @written
-def _gather(write, weight, x, out, col, i, start, stop, heads, channels, first, stride):  # type: ignore[no-untyped-def]
+def _gather(write, weight, x, out, col, i, start, stop, heads, channels, first, stride):
     r"""Writes :math:`\sum_e w_e \mathbf{x}_{col(e)}` over the entries of a row."""
     pitch = write.times(heads, channels)
 
@@ -126,7 +124,7 @@ def _gather(write, weight, x, out, col, i, start, stop, heads, channels, first, 
 
 
 @written
-def _scatter(write, weight, x, out, col, i, origin, start, stop, final, heads, channels, first, stride):  # type: ignore[no-untyped-def]
+def _scatter(write, weight, x, out, col, i, origin, start, stop, final, heads, channels, first, stride):
     r"""Adds :math:`w_e \mathbf{x}_i` to the row :math:`col(e)` of the output, whose first row is that of node
     :obj:`origin`, for each entry of a row.
     """
@@ -158,9 +156,7 @@ def _scatter(write, weight, x, out, col, i, origin, start, stop, final, heads, c
 
 
 @compiled
-def forward_rows(  # type: ignore[no-untyped-def]
-    first, last, most, q, k, v, mask, label, rowptr, col, out, inverse, heads, features, channels, stride
-):
+def forward_rows(first, last, most, q, k, v, mask, label, rowptr, col, out, inverse, heads, features, channels, stride):
     limits = np.finfo(q.dtype)
     rounding, least = q.dtype.type(16) * limits.eps, limits.tiny / limits.eps
     weight, total, size = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), np.empty(heads, q.dtype)
@@ -182,7 +178,7 @@ def forward_rows(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def backward_rows(  # type: ignore[no-untyped-def]
+def backward_rows(
     first, last, most, origin, q, k, v, mask, label, rowptr, col, upstream, shift, grad_q, grad_k, grad_v, grad_mask, heads,
     features, channels, stride,
 ):  # fmt: skip
@@ -204,7 +200,7 @@ def backward_rows(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out, alpha, heads, features, channels, stride):  # type: ignore[no-untyped-def]
+def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out, alpha, heads, features, channels, stride):
     weight, spare, nnz = np.empty(most * heads, q.dtype), np.empty(heads, q.dtype), len(col)
     for i in range(first, last):
         start, stop = np.int64(rowptr[i]), np.int64(rowptr[i + 1])
@@ -231,7 +227,7 @@ def softmax_rows(first, last, most, q, k, v, mask, keep, ones, rowptr, col, out,
 
 
 @compiled
-def softmax_backward_rows(  # type: ignore[no-untyped-def]
+def softmax_backward_rows(
     first, last, most, origin, q, k, v, upstream, alpha, grad_alpha, keep, ones, rowptr, col, grad_q, grad_k, grad_v,
     grad_score, heads, features, channels,
 ):  # fmt: skip

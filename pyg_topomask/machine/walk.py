@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.hashes import splitmix
+from pyg_topomask.machine.compiled import compiled, splitmix
 from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.utils.random import APART
 
@@ -27,12 +26,12 @@ _ZERO, _ONE, _TWO, _THREE = (np.uint64(number) for number in range(4))
 
 
 @compiled
-def _number(key, stream):  # type: ignore[no-untyped-def]
+def _number(key, stream):
     return np.float64(np.int64(splitmix(key + np.uint64(stream)) >> _SHIFT11)) * 2.0**-53
 
 
 @compiled(inline=True)
-def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
+def _sort(keys, ranked, size):
     if size > _FEW:
         ranked[:size] = keys[:size]
         ranked[:size].sort()
@@ -45,7 +44,7 @@ def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _hops(key, survival, second):  # type: ignore[no-untyped-def]
+def _hops(key, survival, second):
     longest, made = np.uint64(len(survival) - 1), _ZERO
     if survival[longest] == 1.0:
         return np.int64(longest)
@@ -58,7 +57,7 @@ def _hops(key, survival, second):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
+def _antithetic_hops(counter, offset, halting):
     pair, made = splitmix(np.uint64(counter - (counter & 1)) + offset), 0
     while made < len(halting):
         u = _number(pair, -(made + 1)) + 0.5 * (counter & 1)
@@ -69,7 +68,7 @@ def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
+def _search(cumulative, row, degree, target):
     low, high = row, row + degree - 1
     while low < high:
         middle = (low + high) >> 1
@@ -81,7 +80,7 @@ def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _repel(step, going, key, position, degree, choice, members, numbers):  # type: ignore[no-untyped-def]
+def _repel(step, going, key, position, degree, choice, members, numbers):
     num_walks = len(key)
     for walker in range(num_walks):
         if going[walker]:
@@ -108,7 +107,7 @@ def _repel(step, going, key, position, degree, choice, members, numbers):  # typ
 
 
 @compiled
-def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
+def _redraw(step, key, width, choice, block):
     settled = np.ones(len(block), np.bool_)
     for rank in range(len(block)):
         for other in range(rank):
@@ -132,7 +131,7 @@ def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
 
 
 @compiled(inline=True)
-def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads):  # type: ignore[no-untyped-def]
+def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads):
     _sort(keys, ranked, size)
     last = np.int64(-1)
     for rank in range(size):
@@ -147,7 +146,7 @@ def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited
 
 
 @compiled
-def _walk(  # type: ignore[no-untyped-def]
+def _walk(
     begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, coupled, ratio, cumulative, going,
     ranked, offset, bits, places, opening, room, starts, visited, lengths, loads,
 ):  # fmt: skip

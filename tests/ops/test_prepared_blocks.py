@@ -109,7 +109,7 @@ def uneven() -> list[Data]:
 @pytest.fixture(params=['machine_code', 'torch', 'small_tiles'])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if request.param == 'machine_code':
-        compiled = pytest.importorskip('pyg_topomask.machine.blocks', reason='Numba is not installed')
+        compiled = pytest.importorskip('pyg_topomask.machine.batches', reason='Numba is not installed')
         monkeypatch.setattr(compiled, '_TILE', 8)
     else:
         monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
