@@ -1,5 +1,4 @@
-r"""Sparse matrices by counting in place of sorting, as machine code: patterns, powers, and the pairs of nodes within some hops."""
-
+r"""Sparse matrices by counting in place of sorting, as machine code: patterns, powers, and pairs of nodes within some hops."""
 
 from __future__ import annotations
 
