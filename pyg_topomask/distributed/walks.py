@@ -20,11 +20,11 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries, SparseEntries
 from pyg_topomask.operators.given import Sparse
+from pyg_topomask.utils.random import draw_seed, seeds_of_ensembles
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import PairedWalks, paired_walks
 from pyg_topomask.walks.transitions import Transitions
-from pyg_topomask.walks.uniform import draw_seed, seeds_of_ensembles
 from pyg_topomask.walks.walk import walks_from
 
 

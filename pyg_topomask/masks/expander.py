@@ -15,7 +15,7 @@ from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.given import sparse_operator
 from pyg_topomask.utils.checks import check_even, checked_seed
-from pyg_topomask.walks.uniform import counter_uniform
+from pyg_topomask.utils.random import counter_uniform
 
 
 def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:

@@ -18,11 +18,11 @@ from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.composed import Alternatives, Chain
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 from pyg_topomask.utils.options import options_of
+from pyg_topomask.utils.random import seed_of_factor
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import PairedWalks, paired_walks
 from pyg_topomask.walks.stored import load_walks
-from pyg_topomask.walks.uniform import seed_of_factor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack

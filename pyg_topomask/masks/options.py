@@ -8,7 +8,7 @@ from typing import TypedDict
 
 from torch import Tensor
 
-from pyg_topomask.walks.lengths import WalkLength
+from pyg_topomask.walks.settings import WalkLength
 
 
 class WalkOptions(TypedDict, total=False):

@@ -13,7 +13,7 @@ from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.given import low_rank_operator
 from pyg_topomask.utils.checks import check_finite, check_size, checked_seed
-from pyg_topomask.walks.uniform import generator_on
+from pyg_topomask.utils.random import generator_on
 
 
 class StochasticRPEMask(Mask):

@@ -11,8 +11,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.forest import Forest
-from pyg_topomask.graphs.histograms import Histograms
+from pyg_topomask.graphs.forest import Forest, Histograms
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator

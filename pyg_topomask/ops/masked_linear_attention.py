@@ -14,12 +14,11 @@ from pyg_topomask.operators.base import Heads, MaskOperator
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.ops.normalize import balanced, quotient
-from pyg_topomask.ops.routes.blocks import attend_blocks
+from pyg_topomask.ops.routes.blocks import attend_blocks, attend_prepared_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, attend_low_rank_batch, graphs_at_a_time, scale_of_shared
-from pyg_topomask.ops.routes.prepared_blocks import attend_prepared_blocks
 from pyg_topomask.utils.checks import check_nodes
 
 

@@ -11,10 +11,10 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.utils.random import counter_uniform
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.transitions import Transitions, order_of_edges
-from pyg_topomask.walks.uniform import counter_uniform
 from pyg_topomask.walks.walk import Hop, crossed, loads_of
 
 

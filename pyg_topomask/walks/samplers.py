@@ -6,8 +6,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import lexsort
 
-from pyg_topomask.utils.random import APART
-from pyg_topomask.walks.uniform import Uniform
+from pyg_topomask.utils.random import APART, Uniform
 
 
 class IIDSampler:

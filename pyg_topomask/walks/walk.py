@@ -16,12 +16,11 @@ from pyg_topomask.graphs.shared import graph_of_data
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.utils.checks import check_choice, checked_seed
 from pyg_topomask.utils.functorch import is_exporting
+from pyg_topomask.utils.random import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.lengths import SurvivalLength
 from pyg_topomask.walks.samplers import SAMPLERS
-from pyg_topomask.walks.settings import WalkSettings
+from pyg_topomask.walks.settings import SurvivalLength, WalkSettings
 from pyg_topomask.walks.transitions import Transitions, as_factor
-from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 
 # The settings of exported walks, beside the probabilities of their lengths.
 _OPTIONS = ('num_walks', 'sampler', 'transition', 'normalization', 'flow', 'importance')

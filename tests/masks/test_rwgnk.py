@@ -20,7 +20,7 @@ from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddRandomWalkKernel
-from pyg_topomask.walks.uniform import counter_uniform
+from pyg_topomask.utils.random import counter_uniform
 
 Matrix = NDArray[np.float64]
 LAM = torch.tensor([0.7, 1.3], dtype=torch.float64)

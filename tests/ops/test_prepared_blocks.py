@@ -18,7 +18,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, ToeplitzMask
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.routes import choice, prepared_blocks
+from pyg_topomask.ops.routes import blocks as prepared_blocks
+from pyg_topomask.ops.routes import choice
 from pyg_topomask.ops.routes.choice import choose_route
 
 attention = importlib.import_module('pyg_topomask.ops.masked_linear_attention')

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import pyg_topomask.ops.topk.topk_inner_product as by_backend
-from pyg_topomask.ops.similarity import inner_product_features
 from pyg_topomask.ops.topk import select
-from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, choose_topk_backend, topk_inner_product
+from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, choose_topk_backend, inner_product_features, topk_inner_product
 
 SIZES = [0, 1, 3, 40, 0, 17, 130, 64, 65, 2, 0]
 PLAIN = ('dense', 'chunked', 'tree')
