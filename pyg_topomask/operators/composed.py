@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import torch
 from torch import Tensor
 
-from pyg_topomask.operators.base import LowRank, MaskOperator, check_graphs, common_heads
+from pyg_topomask.operators.base import Composite, LowRank, MaskOperator, Multiply, Size, check_graphs, common_heads
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.forms import PreparedBlocks, Slots, SparseEntries
 
@@ -74,7 +74,7 @@ class Alternatives(MaskOperator):
 
 
 @dataclass(eq=False, repr=False)
-class Chain(MaskOperator):
+class Chain(Composite):
     r"""The matrix product of masks, :math:`\mathbf{M}_1 \mathbf{M}_2 \cdots`."""
 
     links: tuple[MaskOperator, ...]
@@ -83,14 +83,9 @@ class Chain(MaskOperator):
         self.segments, self.heads = check_graphs(self.links), common_heads(self.links)
         self.cost = sum(link.cost for link in self.links)
 
-    def apply(self, x: Tensor) -> Tensor:
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
         for link in reversed(self.links):
-            x = link.apply(x)
-        return x
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        for link in reversed(self.links):
-            x = link.magnitude(x)
+            x = multiply(link, x)
         return x
 
     @property
@@ -118,21 +113,15 @@ class Chain(MaskOperator):
 
 
 @dataclass(eq=False, repr=False)
-class TreeMean(MaskOperator):
+class TreeMean(Composite):
     r"""The mean of the masks of several forests of the same nodes, given the mask of all of them, one after the other."""
 
     inner: MaskOperator
     num_trees: int
 
-    def apply(self, x: Tensor) -> Tensor:
-        return self._mean(self.inner.apply, x)
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        return self._mean(self.inner.magnitude, x)
-
-    def _mean(self, multiply: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
         repeated = x.to(torch.promote_types(x.dtype, torch.float32)).repeat(self.num_trees, 1, 1)
-        return multiply(repeated).reshape(self.num_trees, *x.shape).mean(0).to(x.dtype)
+        return multiply(self.inner, repeated).reshape(self.num_trees, *x.shape).mean(0).to(x.dtype)
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
         return self.inner.rows(slots.repeated(self.num_trees), dtype).unflatten(0, (self.num_trees, -1)).mean(0)
