@@ -14,7 +14,7 @@ from torch import Tensor
 from pyg_topomask.distributed.communication import Processes, linear
 from pyg_topomask.distributed.storage import blocks
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.conventions import row_and_col
+from pyg_topomask.graphs.edges import row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.operators.forms import Entries, SparseEntries

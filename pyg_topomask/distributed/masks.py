@@ -23,7 +23,7 @@ from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.operators import HaloRows, ShardColumns, ShardPolynomial, ShardPrefixSum, rows_of_shard
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.conventions import row_and_col
+from pyg_topomask.graphs.edges import row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState

@@ -15,7 +15,7 @@ from pyg_topomask.distributed.halo import ExtendedGraph, Halo, ShardEntries
 from pyg_topomask.distributed.operators import rows_of_shard
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.storage import blocks, blocks_of_rows
-from pyg_topomask.graphs.conventions import inverse_degree
+from pyg_topomask.graphs.edges import inverse_degree
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries, SparseEntries
@@ -24,7 +24,7 @@ from pyg_topomask.utils.random import draw_seed, seeds_of_ensembles
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import PairedWalks, paired_walks
-from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.steps import Transitions, weighted_transitions
 from pyg_topomask.walks.walk import walks_from
 
 
@@ -94,13 +94,8 @@ def _transitions(graph: Shard, settings: WalkSettings) -> Transitions:
         if cumulative is None:
             factor = weight * degree[nodes].to(weight.dtype)[position]
         else:
-            length = weight.double().abs()
-            total = length.new_zeros(nodes.stop - nodes.start).index_add_(0, position, length)
-            degree[nodes] = degree[nodes].masked_fill(total == 0, 0)
-            running = (length / total.masked_fill(total == 0, 1.0)[position]).cumsum(0)
-            before = torch.cat([running.new_zeros(1), running])[start[nodes][position] - block.start]
-            cumulative[local][block] = row[block] + graph.first + (running - before)
-            factor = weight.sign() * total[position].to(weight.dtype)
+            factor, degree[nodes], within = weighted_transitions(weight, position, start[nodes] - block.start, degree[nodes])
+            cumulative[local][block] = row[block] + graph.first + within
         edges[local][block, 0] = ids[col[block]][order].to(bits)
         edges[local][block, 3] = factor.view(bits) if bits == torch.int32 else factor.double().view(bits)
     first = storage.table('first', (graph.total_nodes, 2), index, group, row.device)

@@ -15,8 +15,16 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.conventions import check_normalization, inverse_degree, row_and_col
-from pyg_topomask.graphs.edges import attribute_of, checked_edges, checked_weight, edge_weights_of, name_of_weights
+from pyg_topomask.graphs.edges import (
+    attribute_of,
+    check_normalization,
+    checked_edges,
+    checked_weight,
+    edge_weights_of,
+    inverse_degree,
+    name_of_weights,
+    row_and_col,
+)
 from pyg_topomask.graphs.locality import inverse, near_order
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.states import States

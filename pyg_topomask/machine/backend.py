@@ -49,6 +49,12 @@ def kernel(name: str, device: torch.device) -> Any:
     return _loaded(name) if uses_numba(device) else None
 
 
+@torch.compiler.disable  # torch.compile would read the kernels as Python
+def call_kernel(name: str, device: torch.device, *arguments: Any) -> Any:
+    r"""Calls a kernel outside of what torch.compile traces."""
+    return kernel(name, device)(*arguments)
+
+
 @cache
 def _loaded(name: str) -> Callable[..., Any]:
     # When it is first called for: Numba takes longer to import than this package.

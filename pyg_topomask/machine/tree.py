@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.tree_state import TreeFactors
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, in_threads
-from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.machine.vectors import dot_rows, multiply, multiply_add, written
 
 T = TypeVar('T')
@@ -369,6 +369,7 @@ def _in_parts(run: Callable[[Array, tuple[Array, ...], int], T], mask: TreeFacto
     bounds = [0, *ends[np.append(group[1:] > group[:-1], True)].tolist()]
 
     def run_part(first: int, last: int, head: int) -> T:
-        return run(order[first:last], mask.part(first, last, head), head)
+        decay, gain = (array_of(factors[head])[first:last] for factors in (mask.decay, mask.gain))
+        return run(order[first:last], (above[first:last] - first, decay, gain, array_of(mask.f[head])), head)
 
     return in_threads(run_part, *zip(*((*part, head) for part in pairwise(bounds) for head in range(heads)), strict=True))

@@ -242,24 +242,12 @@ def walk(
     importance: bool,
     merge: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Samples walks from a range of nodes on the CPU. Returns start, visited node, hops and load of each visit.
-
-    Args:
-        nodes (range): The nodes to start from.
-        position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
-        transitions (tuple): The fields :obj:`first` and :obj:`edges` of
-            :class:`~pyg_topomask.walks.transitions.Transitions`, the bits of :obj:`edges` as factors, and :obj:`cumulative`.
-        num_walks (int): The number of walks from each node.
-        survival (torch.Tensor): The probabilities of at least so many hops.
-        offset (int): What the seed adds to the counters.
-        antithetic (bool): Whether a pair of walkers halts at different times.
-        coupled (bool): Whether the second walker of a pair is long where the first is short.
-        repelling (bool): Whether walkers that meet leave along different edges.
-        importance (bool): Whether loads are divided by the probabilities of the walks.
-        merge (bool): Add up and sort the loads of visits to the same node after the same number of hops.
-
-    Raises:
-        ValueError: If node, hops and index of a visit do not fit into 63 bits.
+    r"""Samples walks on the CPU from a range of nodes, given the position of each in its graph, the fields :obj:`first` and
+    :obj:`edges` of :class:`~pyg_topomask.walks.steps.Transitions`, the bits of :obj:`edges` as factors, and :obj:`cumulative`.
+    :obj:`offset` is what the seed adds to the counters. The second walker of a pair halts at other times if they are
+    :obj:`antithetic`, and is long where the first is short if they are :obj:`coupled`. Returns start, visited node, hops and
+    load of each visit. With :obj:`merge`, visits to the same node after the same number of hops are added up, and sorted.
+    Raises an error if node, hops and index of a visit do not fit into 63 bits.
     """
     first, edges, factor, targets = transitions
     longest = survival.numel() - 1

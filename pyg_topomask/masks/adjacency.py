@@ -9,7 +9,7 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphs.conventions import check_flow, check_normalization
+from pyg_topomask.graphs.edges import check_flow, check_normalization
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.base.mask import Mask

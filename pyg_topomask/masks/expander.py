@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import lexsort
 
-from pyg_topomask.graphs.conventions import check_flow
+from pyg_topomask.graphs.edges import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.base.mask import Mask

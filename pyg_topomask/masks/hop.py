@@ -14,14 +14,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.conventions import check_flow
+from pyg_topomask.graphs.edges import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, count_within
+from pyg_topomask.graphs.stored import StoredBlocks
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.masks.base.kinds import LogarithmicMask
 from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
-from pyg_topomask.masks.base.stored_blocks import StoredBlocks
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries
 from pyg_topomask.operators.given import lazy_sparse

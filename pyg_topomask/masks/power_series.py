@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.conventions import check_flow, check_normalization
+from pyg_topomask.graphs.edges import check_flow, check_normalization
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, count_within

@@ -10,7 +10,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.conventions import FLOWS
+from pyg_topomask.graphs.edges import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator

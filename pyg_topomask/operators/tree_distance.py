@@ -12,8 +12,8 @@ from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.forest import Forest, Histograms
+from pyg_topomask.graphs.tree_state import TreeFactors
 from pyg_topomask.machine.backend import kernel, uses_numba
-from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Slots
 from pyg_topomask.utils.checks import check_choice

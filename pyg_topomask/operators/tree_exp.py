@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.forest import Forest
+from pyg_topomask.graphs.tree_state import TreeFactors
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
 

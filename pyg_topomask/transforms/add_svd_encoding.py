@@ -13,7 +13,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.conventions import check_normalization
+from pyg_topomask.graphs.edges import check_normalization
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.transforms.checks import check_unbatched, single_graph
 from pyg_topomask.transforms.graph_transform import GraphTransform

@@ -18,13 +18,12 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
-from pyg_topomask.machine.backend import kernel, uses_numba
+from pyg_topomask.machine.backend import call_kernel, uses_numba
 from pyg_topomask.operators.forms import Entries, SparseEntries
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept, outside_transforms
 from pyg_topomask.walks.features import WalkFeatures, combine_loads
-from pyg_topomask.walks.learned import Meetings, learned_walks
 from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.walk import sample_ensembles, sample_walks
+from pyg_topomask.walks.walk import learned_walks, sample_ensembles, sample_walks
 
 # The number of meetings to sort at a time, which fits into the cache of a CPU and the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
@@ -79,18 +78,11 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
     graph, by row, :obj:`[2L + 1, num_pairs]`.
     """
     if uses_numba(query.load.device):
-        return _blocks_compiled(query, key, dtype, segments)
+        arguments = query.visits(dtype), key.visits(dtype), query.max_walk_length, segments.ptr
+        return call_kernel('blocks_of_sums', query.load.device, *arguments)
     pairs = PairLoads(query, key, dtype, 'sums')
     blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
     return blocks.index_copy_(1, segments.pairs(pairs.pattern.row, pairs.pattern.col), pairs.loads.t())
-
-
-@torch.compiler.disable  # torch.compile would read the kernels as Python
-def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
-    blocks: Tensor = kernel('blocks_of_sums', query.load.device)(
-        query.visits(dtype), key.visits(dtype), query.max_walk_length, segments.ptr
-    )
-    return blocks
 
 
 def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
@@ -141,10 +133,9 @@ def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDAr
     return pattern, SparsePattern.from_sorted(slot, combination, pair.numel(), size), load
 
 
-@torch.compiler.disable
 def _meet_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool) -> _Loads:
-    compiled, visits = kernel('meet', query.load.device), (query.visits(dtype), key.visits(dtype))
-    pattern, loads, load = compiled(*visits, query.num_nodes, kind, every, _MEETINGS_COMPILED)
+    arguments = query.visits(dtype), key.visits(dtype), query.num_nodes, kind, every, _MEETINGS_COMPILED
+    pattern, loads, load = call_kernel('meet', query.load.device, *arguments)
     return SparsePattern(*pattern, num_cols=query.num_nodes), None if every else SparsePattern(*loads), load
 
 
@@ -176,6 +167,38 @@ def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
         return count_pairs(query, key)
     sample = query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T
     return estimate_entries(np.diff(sample.indptr), size)
+
+
+@dataclass(frozen=True)
+class Meetings:
+    r"""The meetings of the walks of queries and keys: which products of features the entries of a mask add up.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        slot (torch.Tensor): The entry of each meeting.
+        query (torch.Tensor): The feature of the query in each meeting.
+        key (torch.Tensor): The feature of the key in each meeting.
+    """
+
+    pattern: SparsePattern
+    slot: Tensor
+    query: Tensor
+    key: Tensor
+
+    @classmethod
+    def of(cls, query: SparsePattern, key: SparsePattern) -> Meetings:
+        r"""Returns the meetings in nodes that both visit, given the positions of the features."""
+        visited, first = query.col.long(), key.rowptr_t.long()
+        count = first.diff().index_select(0, visited)
+        of_query = torch.arange(query.nnz, device=count.device).repeat_interleave(count)
+        place = torch.arange(of_query.numel(), device=count.device) + (first[visited] - (count.cumsum(0) - count))[of_query]
+        pattern, slot = SparsePattern.from_pairs(query.row[of_query], key.col_t[place], query.num_rows, key.num_rows)
+        return cls(pattern, slot, of_query, key.perm_t[place].long())
+
+    def entries(self, query: Tensor, key: Tensor) -> Tensor:
+        r"""Returns the entries, :obj:`[H, nnz]`, for the features of queries and keys, in the same shape."""
+        products = query.t().index_select(0, self.query) * key.t().index_select(0, self.key)
+        return products.new_zeros(self.pattern.nnz, products.size(1)).index_add(0, self.slot, products).t().contiguous()
 
 
 @dataclass

@@ -12,10 +12,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.conventions import check_flow, check_normalization
+from pyg_topomask.graphs.edges import check_flow, check_normalization
 from pyg_topomask.utils.checks import check_above_zero, check_choice, check_size, is_number
-from pyg_topomask.walks.samplers import SAMPLERS
-from pyg_topomask.walks.transitions import TRANSITIONS
+from pyg_topomask.walks.steps import SAMPLERS, TRANSITIONS
 
 
 @dataclass(frozen=True)

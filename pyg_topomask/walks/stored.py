@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.storage import BaseStorage
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.conventions import FLOWS, NORMALIZATIONS
+from pyg_topomask.graphs.edges import FLOWS, NORMALIZATIONS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.stored import remember, rows_to_store, used_rows
 from pyg_topomask.walks.features import WalkFeatures

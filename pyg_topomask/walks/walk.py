@@ -1,9 +1,11 @@
-r"""Random walks from every node at once."""
+r"""Random walks from every node at once, which may hand gradients on to edge weights."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple
 
 import torch
@@ -18,9 +20,8 @@ from pyg_topomask.utils.checks import check_choice, checked_seed
 from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.utils.random import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.samplers import SAMPLERS
 from pyg_topomask.walks.settings import SurvivalLength, WalkSettings
-from pyg_topomask.walks.transitions import Transitions, as_factor
+from pyg_topomask.walks.steps import SAMPLERS, Transitions, as_factor, order_of_edges
 
 # The settings of exported walks, beside the probabilities of their lengths.
 _OPTIONS = ('num_walks', 'sampler', 'transition', 'normalization', 'flow', 'importance')
@@ -258,3 +259,63 @@ def sample_random_walks(graph: Graph | Data, settings: WalkSettings, seed: int) 
         nodes[going, step], loads[going, step] = visited[made].long(), load[made]
     shape = size, walks, longest + 1
     return RandomWalks(nodes.view(shape), loads.view(shape))
+
+
+@dataclass(frozen=True)
+class CrossedEdges:
+    r"""The walks of :func:`~pyg_topomask.walks.walk.sample_walks`, by the edges that they cross.
+
+    Args:
+        order (torch.Tensor): The edges in the order in which hops name them, :obj:`[E]`.
+        inverse (torch.Tensor): The inverse probability of each edge in this order, :obj:`[E]`.
+        hops (list): The edges that the walkers cross.
+        features (WalkFeatures): The positions of the loads.
+        slot (torch.Tensor): The place of each visit among them.
+    """
+
+    order: Tensor
+    inverse: Tensor
+    hops: Sequence[Hop]
+    features: WalkFeatures
+    slot: Tensor
+
+
+def learned_walks(graph: Graph, settings: WalkSettings, seed: int, keep: bool = False) -> WalkFeatures:
+    r"""Returns the walks of :func:`~pyg_topomask.walks.walk.sample_walks`, with loads that hand gradients on to the edge
+    weights. The walks and the probabilities that drew them count as fixed, so that the gradient of a mask that is linear in
+    the loads is unbiased. Graphs that differ in their weights alone may :obj:`keep` walks that do not depend on weights.
+    """
+    make = partial(_crossed, graph, settings, seed)
+    fixed = keep and settings.transition == 'uniform' and not graph.cached_of_edges('parallel', partial(_has_parallel, graph))
+    walks = graph.cached_of_edges(('walks', settings, seed), make) if fixed else make()
+    weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype)
+    load = loads_of(walks.hops, weight.index_select(0, walks.order) * walks.inverse, settings, graph.num_nodes)
+    return walks.features.with_loads(load.new_zeros(walks.features.nnz).index_add(0, walks.slot, load))
+
+
+@torch.no_grad()
+def _crossed(graph: Graph, settings: WalkSettings, seed: int) -> CrossedEdges:
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
+    uniform = counter_uniform(seed, graph.segments.position, settings.num_walks, 0)
+    start, visited, length, hops = crossed(transitions, settings, uniform, range(graph.num_nodes))
+    longest = settings.max_walk_length
+    ones = torch.ones(start.numel(), dtype=graph.weight_dtype, device=graph.device)
+    features = WalkFeatures.from_visits(start, visited, length, ones, graph.num_nodes, longest)
+    _ = features.pattern  # copies share it
+    of_visits, of_entries = (
+        (first.long() * graph.num_nodes + last) * (longest + 1) + number
+        for first, last, number in ((start, visited, length), (features.start, features.visited, features.length))
+    )
+    order = order_of_edges(graph, settings.flow)
+    if settings.transition == 'uniform':
+        row = graph.row_and_col(settings.flow)[0].index_select(0, order)
+        inverse = transitions.first[:, 1].index_select(0, row).to(graph.weight_dtype)
+    else:
+        weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype).index_select(0, order)
+        inverse = transitions.factor.to(weight.dtype) / weight.masked_fill(weight == 0, 1.0)
+    return CrossedEdges(order, inverse, hops, features, torch.searchsorted(of_entries, of_visits))
+
+
+def _has_parallel(graph: Graph) -> bool:
+    source, target = graph.edge_index.long()
+    return (source << 32 | target).unique().numel() < graph.num_edges
