@@ -10,11 +10,10 @@ from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.masks.hop import HopMask
 from pyg_topomask.masks.hypercube import HypercubeMask
-from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask, PaddingMask
+from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask, PaddingMask, StochasticRPEMask
 from pyg_topomask.masks.power_series import PowerSeriesMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
-from pyg_topomask.masks.stochastic_rpe import StochasticRPEMask
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.masks.tree import TreeMask
 from pyg_topomask.operators.given import low_rank_operator, sparse_operator
