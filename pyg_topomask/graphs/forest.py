@@ -133,7 +133,7 @@ class Forest:
             >>> Forest.from_edges(torch.tensor([[0, 1], [1, 2]]), num_nodes=4).parent
             array([0, 0, 1, 3])
         """
-        if compiled := kernel('rooted', edge_index.device):
+        if compiled := kernel('forest.rooted', edge_index.device):
             parent = compiled(edge_index, num_nodes, root)
             if parent is not None:
                 return cls(parent, *_contract(parent))
@@ -217,7 +217,7 @@ class Forest:
         r"""Returns the hops between all pairs of nodes of the same graph, by row, :obj:`[num_pairs]` in int16, -1 for nodes of
         different trees. Graphs have up to 32,767 nodes.
         """
-        if compiled := kernel('forest_hops', _CPU):
+        if compiled := kernel('forest.forest_hops', _CPU):
             between: Tensor = compiled(self.parent, self.depth, segments.ptr_of_host, segments.num_pairs)
             return between
         sizes, graph, position = (x.cpu().numpy() for x in (segments.sizes, segments.index, segments.position))
@@ -381,7 +381,7 @@ def _cycle(matrix: Any, tree: Indices) -> str:
 
 def _contract(parent: Indices) -> tuple[Indices, Indices, Indices]:
     r"""Removes leaves and nodes with one child until only roots are left, and returns :obj:`up`, :obj:`down`, :obj:`round`."""
-    if compiled := kernel('contracted', _CPU):
+    if compiled := kernel('forest.contracted', _CPU):
         contraction: tuple[Indices, Indices, Indices] = compiled(parent)
         return contraction
     num_nodes = len(parent)

@@ -43,7 +43,7 @@ def count_within(pattern: SparsePattern, order: int) -> int:
     if size == 0:
         return 0
     rows = sampled_rows(size)
-    if compiled := kernel('counts_within', pattern.col.device):
+    if compiled := kernel('patterns.counts_within', pattern.col.device):
         return estimate_entries(compiled(pattern, rows, order), size)
     step = pattern.to_scipy()
     reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[rows]
@@ -127,7 +127,7 @@ class SparsePattern:
         r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
         _check_pairs(row, col, num_rows, num_cols)
         few = not torch.compiler.is_compiling() and max(row.numel(), num_rows, num_cols) <= _COUNTED
-        if few and (compiled := kernel('pattern_of_pairs', col.device)):
+        if few and (compiled := kernel('patterns.pattern_of_pairs', col.device)):
             *tensors, slot = compiled(row, col, num_rows, num_cols, _index_dtype(row.numel(), num_rows, num_cols))
             return cls(*tensors), slot
         size = max(num_cols, 1)

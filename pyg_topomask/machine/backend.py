@@ -10,42 +10,11 @@ from typing import Any
 
 import torch
 
-# The kernels of each file of this folder.
-_FILES = {
-    'entries': ('attend_entries', 'attend_entries_backward', 'attend_softmax', 'attend_softmax_backward'),
-    'batches': (
-        'attend_low_rank_batch',
-        'attend_low_rank_batch_backward',
-        'attend_prepared_blocks',
-        'attend_prepared_blocks_backward',
-    ),
-    'polynomial': (
-        'attend_polynomial',
-        'attend_polynomial_backward',
-        'polynomial_action',
-        'polynomial_action_backward',
-        'polynomial_blocks',
-        'polynomial_blocks_backward',
-    ),
-    'tree': ('attend_tree', 'attend_tree_backward', 'tree_product', 'tree_product_backward', 'preorder'),
-    'topk': ('search',),
-    'walk': ('walk',),
-    'pairs': ('meet', 'squares', 'blocks_of_sums'),
-    'forest': ('contracted', 'forest_hops', 'rooted'),
-    'patterns': (
-        'counts_within',
-        'labelled_pairs',
-        'pairs_within',
-        'pattern_of_pairs',
-        'patterns_of_visits',
-        'power_loads',
-    ),
-}
-_KERNELS = {name: file for file, names in _FILES.items() for name in names}
-
 
 def kernel(name: str, device: torch.device) -> Any:
-    r"""Returns a kernel by name, or :obj:`None` if there is none on the device, and the plain version computes."""
+    r"""Returns a kernel, named by its file in this folder and its function, as in :obj:`"topk.search"`, or :obj:`None` if there
+    is no machine code on the device, and the plain version computes.
+    """
     return _loaded(name) if uses_numba(device) else None
 
 
@@ -58,7 +27,8 @@ def call_kernel(name: str, device: torch.device, *arguments: Any) -> Any:
 @cache
 def _loaded(name: str) -> Callable[..., Any]:
     # When it is first called for: Numba takes longer to import than this package.
-    return getattr(import_module(f'pyg_topomask.machine.{_KERNELS[name]}'), name)
+    file, function = name.split('.')
+    return getattr(import_module(f'pyg_topomask.machine.{file}'), function)
 
 
 def uses_numba(device: torch.device) -> bool:

@@ -41,7 +41,7 @@ def pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tens
     pattern = SparsePattern(*tensors)
     if pattern.num_rows**2 > _MOST_PAIRS:
         _check_count(count_within(pattern, max_hops), max_hops)
-    if compiled := kernel('pairs_within', pattern.col.device):
+    if compiled := kernel('patterns.pairs_within', pattern.col.device):
         count, pairs = compiled(pattern, max_hops, _MOST_PAIRS)
         _check_count(count, max_hops)
         return pairs
@@ -119,7 +119,7 @@ class StoredHops:
             return Hops(*self._listed(), self.segments.num_nodes)
 
     def _listed(self) -> tuple[Tensor, Tensor, Tensor]:
-        if compiled := kernel('labelled_pairs', self.label.device):
+        if compiled := kernel('patterns.labelled_pairs', self.label.device):
             pairs: tuple[Tensor, Tensor, Tensor] = compiled(self.label, self.segments.ptr, self.nnz)
             return pairs
         place, size = self.label[0].nonzero().squeeze(1), self.segments.sizes[self.segments.index]

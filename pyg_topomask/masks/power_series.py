@@ -67,7 +67,7 @@ def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
     walks estimate these loads.
     """
     size = pattern.num_rows
-    if compiled := kernel('power_loads', value.device):
+    if compiled := kernel('patterns.power_loads', value.device):
         start, visited, length, loads = compiled(pattern, value.double(), order)
         return WalkFeatures(start, visited, length, loads, size, order)
     powers, step = [scipy.sparse.eye_array(size, format='csr')], pattern.to_scipy(value.double())

@@ -56,7 +56,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     pattern, keep = pattern_at(constants, k.size(0))
     q = capped_queries(q, k, pattern)
-    if compiled := kernel('attend_softmax', q.device):
+    if compiled := kernel('entries.attend_softmax', q.device):
         return compiled(pattern, q, k, v, mask, keep)
     row = pattern.row.long().expand(q.size(1), -1)
     score = sddmm(pattern, q, k).add_(mask.log())
@@ -74,7 +74,7 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     (grad, grad_alpha), (_, alpha) = grads, outputs
     pattern, keep = pattern_at(constants, k.size(0))
-    if compiled := kernel('attend_softmax_backward', q.device):
+    if compiled := kernel('entries.attend_softmax_backward', q.device):
         grads_of_inputs, grad_entries = compiled(pattern, q, k, v, grad, alpha, grad_alpha, keep)
         return [*grads_of_inputs, *(_grad_of_mask(grad_entries.t(), mask) for _ in learnable)]
     row = pattern.row.long().expand(q.size(1), -1)

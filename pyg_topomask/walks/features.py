@@ -97,7 +97,7 @@ class WalkFeatures:
             narrow = self.visited.dtype == torch.int32 and self.nnz < 2**31
             if narrow and uses_numba(self.load.device) and not is_exporting():
                 visits = self.start, self.visited, self.length
-                patterns = call_kernel('patterns_of_visits', self.load.device, *visits, self.num_nodes, kinds)
+                patterns = call_kernel('patterns.patterns_of_visits', self.load.device, *visits, self.num_nodes, kinds)
                 return SparsePattern(*patterns[0]), SparsePattern(*patterns[1])
             new = self._first
             slot = new.cumsum(0) - 1
@@ -124,7 +124,9 @@ class WalkFeatures:
         """
         with torch.inference_mode(False):
             if uses_numba(self.load.device) and not is_exporting():
-                squares: Tensor = call_kernel('squares', self.load.device, self.visits(), self.num_nodes, self.max_walk_length)
+                squares: Tensor = call_kernel(
+                    'pairs.squares', self.load.device, self.visits(), self.num_nodes, self.max_walk_length
+                )
                 return squares
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]

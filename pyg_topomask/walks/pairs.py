@@ -79,7 +79,7 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
     """
     if uses_numba(query.load.device):
         arguments = query.visits(dtype), key.visits(dtype), query.max_walk_length, segments.ptr
-        return call_kernel('blocks_of_sums', query.load.device, *arguments)
+        return call_kernel('pairs.blocks_of_sums', query.load.device, *arguments)
     pairs = PairLoads(query, key, dtype, 'sums')
     blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
     return blocks.index_copy_(1, segments.pairs(pairs.pattern.row, pairs.pattern.col), pairs.loads.t())
@@ -135,7 +135,7 @@ def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDAr
 
 def _meet_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool) -> _Loads:
     arguments = query.visits(dtype), key.visits(dtype), query.num_nodes, kind, every, _MEETINGS_COMPILED
-    pattern, loads, load = call_kernel('meet', query.load.device, *arguments)
+    pattern, loads, load = call_kernel('pairs.meet', query.load.device, *arguments)
     return SparsePattern(*pattern, num_cols=query.num_nodes), None if every else SparsePattern(*loads), load
 
 

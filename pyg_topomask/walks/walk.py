@@ -141,7 +141,7 @@ def walk_compiled(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Samples walks as :func:`walks_from` by machine code. Without :obj:`merge`, returns every visit."""
-    compiled, sampler = kernel('walk', transitions.first.device), SAMPLERS[settings.sampler]
+    compiled, sampler = kernel('walk.walk', transitions.first.device), SAMPLERS[settings.sampler]
     tables = transitions.first, transitions.edges, as_factor(transitions.edges), transitions.cumulative
     given = nodes, position, tables, settings.num_walks, settings.survival, seed_offset(seed)
     return compiled(*given, sampler.antithetic, sampler.coupled, sampler.repelling, settings.importance, merge)

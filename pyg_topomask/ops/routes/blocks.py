@@ -115,7 +115,7 @@ def _tiles(ptr: Tensor, terms: Tensor, heads: int) -> Iterator[tuple[slice, slic
 
 def _forward_prepared(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (coefficients, terms), (ptr,), *_ = inputs
-    if compiled := kernel('attend_prepared_blocks', q.device):
+    if compiled := kernel('batches.attend_prepared_blocks', q.device):
         sums, *weights = compiled(ptr, q, k, v, coefficients, terms)
         inverse = inverse_weight(*weights)
         return sums.mul_(inverse.unsqueeze(-1)), inverse
@@ -137,7 +137,7 @@ def _backward_prepared(
     q, k, v, (coefficients, terms), (ptr,), *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
-    if compiled := kernel('attend_prepared_blocks_backward', q.device):
+    if compiled := kernel('batches.attend_prepared_blocks_backward', q.device):
         return compiled(ptr, q, k, with_ones(v), coefficients, terms, upstream, learnable)
     query, key, value, gradient = (x.transpose(0, 1) for x in (q, k, with_ones(v), upstream))
     results = [x.new_zeros(x.shape) for x in (q, k, v)]

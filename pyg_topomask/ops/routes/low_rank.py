@@ -140,7 +140,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, tensors, constants, *_ = inputs
     # Without factors the mask is one of ones.
     positive = known_positive(q, k, *tensors)
-    if compiled := kernel('attend_low_rank_batch', q.device):
+    if compiled := kernel('batches.attend_low_rank_batch', q.device):
         total, size = compiled(constants[0], q, k, with_ones(v), tensors, not positive)
         inverse = inverse_weight(total[..., -1], total[..., -1] if positive else size)
         return total[..., :-1] * inverse.unsqueeze(-1), inverse
@@ -183,7 +183,7 @@ def _backward(
     q, k, v, tensors, constants, *_ = inputs
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
     upstream = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
-    if compiled := kernel('attend_low_rank_batch_backward', q.device):
+    if compiled := kernel('batches.attend_low_rank_batch_backward', q.device):
         grads_of_all = compiled(constants[0], q, k, with_ones(v), tensors, upstream)
         return [*grads_of_all[:3], *(grads_of_all[3 + index] for index in learnable)]
     pieces = (q, k, with_ones(v), upstream, *tensors)

@@ -21,7 +21,7 @@ def search_dense(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int
     With Numba, machine code does this. Without it, each graph is padded to the next power of two of its size, so that a large
     graph does not pad small ones, and :obj:`memory` bounds the bytes of scores at a time.
     """
-    if compiled := kernel('search', q.device):
+    if compiled := kernel('topk.search', q.device):
         compiled(q, k, first, count, best)
         return
     heads, num_nodes, _ = q.shape
