@@ -3,25 +3,25 @@ r"""Products with a sparse matrix whose values differ between heads, and their g
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.utils.functorch import LoopedFunction, keep_inputs
+from pyg_topomask.utils.functorch import LoopedFunction, is_exporting, keep_inputs
 
 warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state', category=UserWarning)
 
 
 def spmm(pattern: SparsePattern, value: Tensor, x: Tensor, transpose: bool = False) -> Tensor:
     r"""Sparse matrix times dense matrix, per head: :math:`\mathbf{y}_i = \sum_j s_{ij} \mathbf{x}_j`, for entries :obj:`[H,
-    nnz]` or :obj:`[1, nnz]` at the pattern, and :obj:`x` of shape :obj:`[num_cols, H, c]`. Differentiable in both. The product
-    lies in memory as :obj:`x` does, column by column or row by row.
+    nnz]` or :obj:`[1, nnz]` at the pattern, and :obj:`x` of shape :obj:`[num_cols, H, c]`. Differentiable in both.
     """
-    multiply = _traced_spmm if torch.compiler.is_compiling() else _looped_spmm
-    return multiply(value, x, transpose, list(pattern.tensors))
+    if is_exporting():
+        return _exported_spmm(value, x, transpose, list(pattern.tensors))
+    return _SpMM.apply(value, x, transpose, *pattern.tensors)
 
 
 def sddmm(pattern: SparsePattern, a: Tensor, b: Tensor) -> Tensor:
@@ -65,7 +65,7 @@ class _SpMM(LoopedFunction):
         matrix = SparsePattern(*pattern)
         rowptr, col = (matrix.rowptr_t, matrix.col_t) if transpose else (matrix.rowptr, matrix.col)
         value = value.index_select(1, matrix.perm_t) if transpose else value
-        out = _product_of(x, rowptr)
+        out = x.new_empty(rowptr.numel() - 1, x.size(1), x.size(2))
         # Head by head: narrow blocks stay in cache, and one head's values make one CSR matrix.
         for head in range(x.size(1)):
             multiply(rowptr, col, value[head if value.size(0) > 1 else 0], x[:, head], out[:, head])
@@ -78,46 +78,31 @@ class _SpMM(LoopedFunction):
 
     @staticmethod
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
-        grad_value, grad_x, _, of_pattern = _gradients(ctx, grads[0], _looped_spmm)
-        return grad_value, grad_x, None, *of_pattern
+        value, x, *tensors = ctx.saved_tensors
+        pattern, (grad,) = SparsePattern(*tensors), grads
+        grad_value = grad_x = None
+        if ctx.needs_input_grad[0]:
+            grad_value = sddmm(pattern, x, grad) if ctx.transpose else sddmm(pattern, grad, x)
+            if value.size(0) == 1:
+                grad_value = grad_value.sum(0, keepdim=True)
+        if ctx.needs_input_grad[1]:
+            grad_x = spmm(pattern, value, grad, not ctx.transpose)
+        return (grad_value, grad_x, None) + (None,) * len(tensors)
 
 
-def _looped_spmm(value: Tensor, x: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
-    return _SpMM.apply(value, x, transpose, *pattern)
-
-
-def _gradients(
-    ctx: Any, grad: Tensor, multiply: Callable[..., Tensor]
-) -> tuple[Tensor | None, Tensor | None, None, list[None]]:
-    r"""Returns the gradients of a product, given the function that computed it, by which they can be differentiated again."""
-    value, x, *tensors = ctx.saved_tensors
-    pattern, grad_value, grad_x = SparsePattern(*tensors), None, None
-    if ctx.needs_input_grad[0]:
-        grad_value = sddmm(pattern, x, grad) if ctx.transpose else sddmm(pattern, grad, x)
-        grad_value = grad_value.sum(0, keepdim=True) if value.size(0) == 1 else grad_value
-    if ctx.needs_input_grad[1]:
-        grad_x = multiply(value, grad, not ctx.transpose, tensors)
-    return grad_value, grad_x, None, [None] * len(tensors)
-
-
-def _product_of(x: Tensor, rowptr: Tensor) -> Tensor:
-    num_rows, heads, columns = rowptr.shape[0] - 1, x.shape[1], x.shape[2]
-    if x.stride(0) == 1:
-        return x.new_empty(heads, columns, num_rows).permute(2, 0, 1)
-    return x.new_empty(num_rows, heads, columns)
-
-
-# A custom operator, because neither torch.compile nor torch.export reads CSR tensors.
+# A custom operator, because torch.export reads no CSR tensors.
 @torch.library.custom_op(
     'pyg_topomask::spmm', mutates_args=(), schema='(Tensor value, Tensor x, bool transpose, Tensor[] pattern) -> Tensor'
 )
-def _traced_spmm(value: Tensor, x: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+def _exported_spmm(value: Tensor, x: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
     return _SpMM.forward(value, x, transpose, *pattern)
 
 
-@_traced_spmm.register_fake
+@_exported_spmm.register_fake
 def _(value: Tensor, x: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
-    return _product_of(x, pattern[2 if transpose else 0])
+    matrix = SparsePattern(*pattern)
+    rowptr = matrix.rowptr_t if transpose else matrix.rowptr
+    return x.new_empty(rowptr.numel() - 1, x.size(1), x.size(2))
 
 
 def _set_up(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
@@ -126,10 +111,11 @@ def _set_up(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 
 
 def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
-    return _gradients(ctx, grad, _traced_spmm)
+    grad_value, grad_x, _, *of_pattern = _SpMM.backward(ctx, grad)
+    return grad_value, grad_x, None, of_pattern
 
 
-_traced_spmm.register_autograd(_backward, setup_context=_set_up)
+_exported_spmm.register_autograd(_backward, setup_context=_set_up)
 
 
 class _SDDMM(LoopedFunction):

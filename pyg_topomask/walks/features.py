@@ -2,7 +2,7 @@ r"""Sparse graph random features."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -16,8 +16,8 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
 from pyg_topomask.machine.backend import call_kernel, uses_numba
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.given import sparse_operator
-from pyg_topomask.operators.sparse_matmul import spmm
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
+from pyg_topomask.operators.sparse_matmul import multiply, sddmm
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 
 
 @dataclass
@@ -165,6 +165,44 @@ class WalkFeatures:
 
 def combine_loads(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:
     r"""Sums loads, weighted by the coefficients of their kinds, :obj:`[H, kinds]`, for all heads in one product."""
+    return _combined_loads(coefficients.contiguous(), load, False, list(pattern.tensors))
+
+
+# A custom operator, because torch.compile does not trace sparse tensors.
+@torch.library.custom_op(
+    'pyg_topomask::combine_loads',
+    mutates_args=(),
+    schema='(Tensor coefficients, Tensor load, bool transpose, Tensor[] pattern) -> Tensor',
+)
+def _combine_loads(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    loads = SparsePattern(*pattern)
+    rowptr, col = (loads.rowptr_t, loads.col_t) if transpose else (loads.rowptr, loads.col)
+    out = coefficients.new_empty(coefficients.size(0), rowptr.numel() - 1)
     # Heads are contiguous columns of the product, so nothing is permuted before or after.
-    columns = coefficients.contiguous().t().unsqueeze(1)
-    return spmm(pattern, load.unsqueeze(0), columns).squeeze(1).t()
+    multiply(rowptr, col, load.index_select(0, loads.perm_t) if transpose else load, coefficients.t(), out=out.t())
+    return out
+
+
+@_combine_loads.register_fake
+def _(coefficients: Tensor, load: Tensor, transpose: bool, pattern: Sequence[Tensor]) -> Tensor:
+    num_rows = pattern[2 if transpose else 0].shape[0] - 1
+    return coefficients.new_empty(coefficients.shape[0], num_rows)
+
+
+def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+    coefficients, load, ctx.transpose, pattern = inputs
+    ctx.save_for_backward(coefficients, load, *pattern)
+
+
+def _backward(ctx: Any, grad: Tensor) -> tuple[Any, ...]:
+    coefficients, load, *pattern = ctx.saved_tensors
+    grad_load = None
+    if ctx.needs_input_grad[1]:
+        rows, columns = (coefficients, grad) if ctx.transpose else (grad, coefficients)
+        grad_load = sddmm(SparsePattern(*pattern), *(x.t().unsqueeze(1).contiguous() for x in (rows, columns))).squeeze(0)
+    grad_coefficients = _combined_loads(grad.contiguous(), load, not ctx.transpose, pattern)
+    return grad_coefficients, grad_load, None, [None] * len(pattern)
+
+
+_combine_loads.register_autograd(_backward, setup_context=_setup)
+_combined_loads = transformable(_combine_loads, _setup, _backward)
