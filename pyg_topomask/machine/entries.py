@@ -386,8 +386,8 @@ def _parts(pattern: SparsePattern, work: int) -> list[tuple[int, int, int, int]]
 
 def _rows(pattern: SparsePattern) -> tuple[Array, Array, int]:
     r"""Returns where the entries of each row begin, their columns, and the largest number of entries of a row."""
-    rowptr = array_of(pattern.rowptr)
-    return rowptr, array_of(pattern.col), int(np.diff(rowptr).max(initial=0))
+    rowptr, col = arrays_of((pattern.rowptr, pattern.col))
+    return rowptr, col, int(np.diff(rowptr).max(initial=0))
 
 
 def _sizes(q: Tensor, v: Tensor) -> tuple[int, int, int]:
