@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import math
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from benchmarks.harness import interleaved_medians, new_figure, write_table
-from pyg_topomask.ops.topk import chunked, kd_tree
+from pyg_topomask.ops.topk.searches import search_chunked, search_tree
 
 __all__ = ['count_visits', 'run']
 
@@ -99,11 +98,9 @@ def _time(dim: int, size: int, repeats: int) -> dict[str, Any]:
     q, k = torch.randn(2, size, dim)
     nearest = torch.empty(size, K, dtype=torch.long)
 
-    def search(backend: ModuleType) -> None:
-        # The backend itself: topk_inner_product would leave small graphs to "dense".
-        backend.search_graph(q, k, torch.get_num_threads() * 2**22, nearest)
-
-    searches = {'tree': lambda: search(kd_tree), 'chunked': lambda: search(chunked)}
+    # The backends themselves: topk_inner_product would leave small graphs to "dense".
+    arguments = q, k, torch.get_num_threads() * 2**22, nearest
+    searches = {'tree': lambda: search_tree(*arguments), 'chunked': lambda: search_chunked(*arguments)}
     seconds = interleaved_medians(searches, repeats)
     return {
         'd': dim,

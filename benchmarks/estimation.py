@@ -19,7 +19,7 @@ from pyg_topomask.apps.diagnostics import measured_entries
 from pyg_topomask.apps.runs.compare import mean_error, verdict
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.steps import SAMPLERS
 
 __all__ = ['run']
 

@@ -23,7 +23,7 @@ from benchmarks.graphs import make_data
 from benchmarks.harness import peak_memory
 from benchmarks.scale import ATTENTIONS, CHANNELS, DEGREE, HEADS, SDPA, DenseAttention, attend
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.ops.topk import keops
+from pyg_topomask.ops.topk.searches import load_keops
 
 __all__ = ['LAYERS', 'Job', 'Row', 'Worker', 'device', 'measure', 'try_to_measure']
 
@@ -49,7 +49,7 @@ def _flex() -> Callable[..., Tensor]:
 
 
 def _keops(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-    lazy_tensor = keops.load()
+    lazy_tensor = load_keops()
     query, key, value = (tensor.flatten(0, 1).contiguous() for tensor in (q * q.size(-1) ** -0.5, k, v))
     score = lazy_tensor(query.unsqueeze(2)) | lazy_tensor(key.unsqueeze(1))
     out: Tensor = score.sumsoftmaxweight(lazy_tensor(value.unsqueeze(1)), dim=2)

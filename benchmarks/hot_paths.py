@@ -17,7 +17,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, PowerSeriesMask, SinDegreeMask, ToeplitzMask, TreeMask
 from pyg_topomask.ops import masked_linear_attention, topk_inner_product
 from pyg_topomask.ops.normalize import with_ones
-from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
+from pyg_topomask.ops.softmax_entries import attend_pairs, pattern_of_slots
 from pyg_topomask.transforms import AddGridShape
 from pyg_topomask.walks import WalkSettings, sample_walks
 

@@ -16,8 +16,8 @@ from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
 from benchmarks.harness import alone, interleaved_medians, new_figure, peak_memory, write_table
+from pyg_topomask.ops.softmax_entries import attend_pairs, pattern_of_slots
 from pyg_topomask.ops.topk.topk_inner_product import topk_inner_product
-from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_slots
 
 __all__ = ['million', 'run', 'small_graphs']
 

@@ -11,9 +11,9 @@ from torch import Tensor
 from benchmarks.graphs import random_graph, ring
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.utils.random import counter_uniform
 from pyg_topomask.walks import WalkSettings, sample_walks
-from pyg_topomask.walks.transitions import Transitions
-from pyg_topomask.walks.uniform import counter_uniform
+from pyg_topomask.walks.steps import Transitions
 from pyg_topomask.walks.walk import walk, walk_compiled
 
 __all__ = ['run']

@@ -24,9 +24,9 @@ from pyg_topomask.apps.runs.compare import mean_error
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import ToGridGraph
-from pyg_topomask.walks.lengths import GeometricLength
-from pyg_topomask.walks.samplers import SAMPLERS, IIDSampler
-from pyg_topomask.walks.uniform import Uniform
+from pyg_topomask.utils.random import Uniform
+from pyg_topomask.walks.settings import GeometricLength
+from pyg_topomask.walks.steps import SAMPLERS, IIDSampler
 
 __all__ = ['run']
 

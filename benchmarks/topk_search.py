@@ -14,8 +14,7 @@ from tqdm import tqdm
 
 from benchmarks.full_attention import full_attention
 from benchmarks.harness import alone, interleaved_medians, new_figure, peak_memory, write_table
-from pyg_topomask.ops.topk import faiss as faiss_backend
-from pyg_topomask.ops.topk import keops as keops_backend
+from pyg_topomask.ops.topk.searches import load_faiss, load_keops
 from pyg_topomask.ops.topk.topk_inner_product import choose_topk_backend, topk_inner_product
 
 __all__ = ['run']
@@ -91,10 +90,10 @@ def _build(name: str, q: Tensor, k: Tensor, ptr: Tensor) -> Callable[[], object]
         return lambda: full_attention(query.unsqueeze(1), key.unsqueeze(1), value)
     query, key = query[0], key[0]
     if name == 'KeOps argKmin alone':
-        lazy_tensor = keops_backend.load()
+        lazy_tensor = load_keops()
         return lambda: (-(lazy_tensor(query[:, None]) | lazy_tensor(key[None]))).argKmin(K, dim=1)
     if name == 'faiss alone':
-        faiss = faiss_backend.load()
+        faiss = load_faiss()
 
         def search() -> object:
             index = faiss.IndexFlatIP(DIM)

@@ -10,10 +10,10 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.ops.scaling import at_most, in_range, power_of_two, row_size
+from pyg_topomask.ops.normalize import at_most, in_range, power_of_two, row_size
 from pyg_topomask.utils.checks import check_above_zero, check_size
 from pyg_topomask.utils.options import described_by
-from pyg_topomask.walks.uniform import generator_on
+from pyg_topomask.utils.random import generator_on
 
 __all__ = [
     'EluFeatures',

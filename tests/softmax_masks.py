@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, MultiHeadMask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.forms import Entries
 
 
 def inputs(num_nodes: int, heads: int = 2, features: int = 3, channels: int = 4) -> tuple[Tensor, Tensor, Tensor]:

@@ -28,7 +28,7 @@ from pyg_topomask.ops import knn_graph, masked_linear_attention, masked_softmax_
 from pyg_topomask.ops.softmax_entries import attend_softmax
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator
 from pyg_topomask.walks import WalkSettings, sample_walks
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.steps import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
 pytestmark = [

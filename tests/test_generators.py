@@ -10,7 +10,7 @@ from torch import Tensor
 from pyg_topomask.feature_maps import FavorFeatures, FourierFeatures, SimplexFeatures
 from pyg_topomask.masks import StochasticRPEMask
 from pyg_topomask.nn import KMIPAttention
-from pyg_topomask.walks.uniform import generator_on
+from pyg_topomask.utils.random import generator_on
 
 
 class Elsewhere(torch.Generator):
@@ -48,7 +48,7 @@ def generator(seed: int) -> torch.Generator:
 
 @pytest.mark.parametrize('name', DRAWS)
 def test_generators_of_the_same_device_are_used_and_others_give_their_seed(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pyg_topomask.walks.uniform.draw_seed', lambda generator: 7)
+    monkeypatch.setattr('pyg_topomask.utils.random.draw_seed', lambda generator: 7)
     assert torch.equal(DRAWS[name](Elsewhere()), DRAWS[name](generator(7)))
     assert not torch.equal(DRAWS[name](generator(8)), DRAWS[name](generator(7)))
 

@@ -16,9 +16,9 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask, sparse_operator
 from pyg_topomask.masks.dense import Dense
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import LowRank, MaskOperator
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.forms import Entries, SparseEntries
 from pyg_topomask.testing import assert_batch_invariant, assert_mask_operator, assert_permutation_equivariant
 
 

@@ -1,8 +1,9 @@
-r"""The nodes of other processes that the rows of a sparse matrix refer to, and the exchange of their rows."""
+r"""The nodes of other processes that rows of a sparse matrix refer to, the exchange of their rows, and entries at them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from itertools import accumulate, count
 from typing import Any
 from weakref import WeakValueDictionary
@@ -10,11 +11,13 @@ from weakref import WeakValueDictionary
 import torch
 from torch import Tensor
 
-from pyg_topomask.distributed.collectives import linear
-from pyg_topomask.distributed.communication import Processes
+from pyg_topomask.distributed.communication import Processes, linear
 from pyg_topomask.distributed.storage import blocks
-from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.edges import row_and_col
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.operators.forms import Entries, SparseEntries
 
 _NUMBERS = count()
 #: Objects by their number. Operators hold the number, because their settings are plain values, see operators/description.py.
@@ -157,3 +160,45 @@ class ExtendedGraph(Graph):
     def weighted(self, weight: Tensor) -> ExtendedGraph:
         r"""Returns the same rows with other weights."""
         return ExtendedGraph(self.halo, self.edge_index, weight)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShardEntries(SparseEntries):
+    r"""The entries of a sparse mask in the rows of this process, on the extended nodes of a halo. :obj:`union` returns the halo
+    of the nodes of two, the same for the same two. The transpose has no entries, because its rows are in other processes.
+    """
+
+    halo: Halo
+    union: Callable[[Halo, Halo], Halo]
+
+    def transposed(self) -> None:
+        return None
+
+    def weighted(self, left: Tensor, right: Tensor) -> ShardEntries:
+        return self.with_values(lambda entries: self._weigh(entries, left, right))
+
+    def _weigh(self, entries: Entries, left: Tensor, right: Tensor) -> Entries:
+        given = SparseEntries(lambda: entries)
+        return given.weighted(self.halo.pad(left), self.halo.gather(right))()
+
+    def aligned(self, terms: Sequence[SparseEntries]) -> list[SparseEntries]:
+        shards = [term for term in terms if isinstance(term, ShardEntries)]
+        if len(shards) < len(terms):
+            raise ArgumentError('mask', 'entries of a whole graph', 'entries of a sharded graph')
+        halo = shards[0].halo
+        for shard in shards[1:]:
+            halo = halo if shard.halo is halo else self.union(halo, shard.halo)
+        return [shard if shard.halo is halo else shard._moved(halo) for shard in shards]
+
+    def _moved(self, halo: Halo) -> ShardEntries:
+        r"""Returns the same entries on the extended nodes of a larger halo."""
+        before, size = self.halo, halo.size
+
+        def change(given: Entries) -> Entries:
+            place = halo.extended(before.ids())
+            row, col = place[given.pattern.row.long()], place[given.pattern.col.long()]
+            order = torch.argsort(row * size + col)
+            pattern = SparsePattern.from_sorted(row[order], col[order], size, size)
+            return Entries(pattern, given.value.index_select(1, order))
+
+        return replace(self.with_values(change), halo=halo)

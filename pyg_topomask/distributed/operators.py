@@ -5,21 +5,18 @@ They take and return the rows of this process, :obj:`[n, H, c]`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import torch
 from torch import Tensor
 
-from pyg_topomask.distributed.collectives import all_rows, some_rows, sum_before, sum_over_processes
-from pyg_topomask.distributed.entries import ShardEntries
-from pyg_topomask.distributed.halo import BY_NUMBER, Halo
+from pyg_topomask.distributed.communication import all_rows, some_rows, sum_before, sum_over_processes
+from pyg_topomask.distributed.halo import BY_NUMBER, Halo, ShardEntries
 from pyg_topomask.distributed.shard import Shard, ShardSegments
-from pyg_topomask.operators.alternatives import Alternatives
-from pyg_topomask.operators.base import LowRank, MaskOperator
-from pyg_topomask.operators.exp_action import positive_off_diagonal, relative_error
-from pyg_topomask.operators.low_rank import low_rank_within
-from pyg_topomask.operators.sparse import Sparse, formed_sparse
+from pyg_topomask.operators.base import Composite, LowRank, MaskOperator, Multiply, Size
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.exponential import positive_off_diagonal, relative_error
+from pyg_topomask.operators.given import Sparse, formed_sparse, low_rank_within
 
 
 @dataclass(eq=False, repr=False, kw_only=True)
@@ -51,7 +48,7 @@ def _(segments: ShardSegments, left: Tensor, right: Tensor) -> ShardLowRank:
 
 
 @dataclass(eq=False, repr=False)
-class HaloRows(MaskOperator):
+class HaloRows(Composite):
     r"""The rows of this process of a mask on the extended nodes, or of its transpose, for which the product of every process
     with its rows is sent to the nodes that it belongs to.
     """
@@ -60,15 +57,11 @@ class HaloRows(MaskOperator):
     halo: int
     transposed: bool = False
 
-    def apply(self, x: Tensor) -> Tensor:
-        return self._multiplied(self.inner.apply, x)
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        return self._multiplied(self.inner.magnitude, x)
-
-    def _multiplied(self, multiply: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
         halo: Halo = BY_NUMBER[self.halo]
-        return halo.scatter(multiply(halo.pad(x))) if self.transposed else multiply(halo.gather(x))[: halo.num_nodes]
+        if self.transposed:
+            return halo.scatter(multiply(self.inner, halo.pad(x)))
+        return multiply(self.inner, halo.gather(x))[: halo.num_nodes]
 
     @property
     def T(self) -> HaloRows:
@@ -146,24 +139,18 @@ class ShardPrefixSum(MaskOperator):
 
 
 @dataclass(eq=False, repr=False)
-class ShardColumns(MaskOperator):
+class ShardColumns(Composite):
     r"""A mask on all nodes, multiplied by some of the columns in each process."""
 
     inner: MaskOperator
     shard: int
 
-    def apply(self, x: Tensor) -> Tensor:
-        return self._multiplied(self.inner.apply, x)
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        return self._multiplied(self.inner.magnitude, x)
-
-    def _multiplied(self, multiply: Callable[[Tensor], Tensor], x: Tensor) -> Tensor:
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
         shard: Shard = BY_NUMBER[self.shard]
         columns = all_rows(x, shard.group, shard.sizes)
         if shard.new_of_original is not None:
             columns = columns.index_select(0, shard.new_of_original)
-        columns = multiply(columns)
+        columns = multiply(self.inner, columns)
         if shard.original_of_new is not None:
             columns = columns.index_select(0, shard.original_of_new)
         return some_rows(columns, shard.group, shard.sizes, x.size(2))

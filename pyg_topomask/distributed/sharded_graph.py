@@ -13,22 +13,27 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-import pyg_topomask.distributed.attention as attention
 from pyg_topomask.distributed.communication import Processes, processes
-from pyg_topomask.distributed.convolution import check_sees_all_nodes, convolve_shard
+from pyg_topomask.distributed.layers import (
+    check_sees_all_nodes,
+    convolve_shard,
+    linear_attention,
+    softmax_attention,
+    topk_attention_of,
+)
 from pyg_topomask.distributed.masks import bind_mask, prepare_mask
 from pyg_topomask.distributed.shard import Shard, ShardSegments
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.edge_checks import check_edges
+from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask, bind_on
 from pyg_topomask.nn.gps_conv import check_layer, convolve
 from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops.masked_linear_attention import linear_attention_on
-from pyg_topomask.ops.masked_softmax_attention import softmax_attention_on
-from pyg_topomask.utils.splitmix import splitmix
+from pyg_topomask.ops.softmax_attention import softmax_attention_on
+from pyg_topomask.utils.random import splitmix
 
 
 class ShardedGraph(Shard):
@@ -241,19 +246,19 @@ def _(graph: ShardedGraph, mask: Mask, state: Any) -> MaskOperator:
 @linear_attention_on.register
 def _(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, rows: Tensor | None) -> Tensor:
     with segments.shard.group.reporting():
-        return attention.linear_attention(q, k, v, mask, route, segments.shard)
+        return linear_attention(q, k, v, mask, route, segments.shard)
 
 
 @softmax_attention_on.register
 def _(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
     with segments.shard.group.reporting():
-        return attention.softmax_attention(q, k, v, mask, dropout, segments.shard)
+        return softmax_attention(q, k, v, mask, dropout, segments.shard)
 
 
 @topk_attention_on.register
 def _(graph: ShardedGraph, layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None) -> Tensor:
     with graph.group.reporting():
-        return attention.topk_attention_of(layer, q, k, v, graph)
+        return topk_attention_of(layer, q, k, v, graph)
 
 
 @convolve.register

@@ -8,9 +8,8 @@ import torch
 from torch import Tensor
 from torch_geometric.nn import LayerNorm
 
-from pyg_topomask.distributed.collectives import linear, sum_over_processes
-from pyg_topomask.distributed.communication import Processes
-from pyg_topomask.distributed.convolution import check_sees_all_nodes
+from pyg_topomask.distributed.communication import Processes, linear, sum_over_processes
+from pyg_topomask.distributed.layers import check_sees_all_nodes
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.errors import ArgumentError
 

@@ -25,7 +25,7 @@ from pyg_topomask.graphgym.names.lookup import decoded, read_yaml
 from pyg_topomask.graphgym.names.masks import read_tree
 from pyg_topomask.utils.checks import check_file_name
 from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
-from pyg_topomask.utils.suggestions import did_you_mean
+from pyg_topomask.utils.options import did_you_mean
 
 #: Options of GraphGPS with its defaults, by the name of its registered config function.
 GRAPHGPS_SCHEMA: dict[str, dict[str, Any]] = yaml.safe_load("""

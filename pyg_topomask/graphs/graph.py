@@ -15,16 +15,22 @@ from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse, to_edge_index
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edge_checks import checked_edges, checked_weight
-from pyg_topomask.graphs.edge_weights import attribute_of, edge_weights_of, name_of_weights
-from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.edges import (
+    attribute_of,
+    check_normalization,
+    checked_edges,
+    checked_weight,
+    edge_weights_of,
+    inverse_degree,
+    name_of_weights,
+    row_and_col,
+)
 from pyg_topomask.graphs.locality import inverse, near_order
-from pyg_topomask.graphs.normalization import check_normalization, inverse_degree
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.states import States
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.functorch import check_not_transformed
-from pyg_topomask.utils.splitmix import splitmix
+from pyg_topomask.utils.random import splitmix
 
 __all__ = ['Graph']
 

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from torch_geometric.typing import Adj
 
 from pyg_topomask.graphs.graph import Graph, forget_oldest
-from pyg_topomask.graphs.stored_elsewhere import transforms_of
+from pyg_topomask.graphs.stored import transforms_of
 from pyg_topomask.utils.functorch import is_transforming
 
 # By the number of nodes and the ids of tensors: what a layer received, and the graph. The graph holds aliases of the tensors,

@@ -35,6 +35,24 @@ def estimate_entries(counts: NDArray[Any], num_rows: int) -> int:
     return most + round((int(counts.sum()) - most) * (num_rows - 1) / max(len(counts) - 1, 1))
 
 
+def count_within(pattern: SparsePattern, order: int) -> int:
+    r"""Estimates the number of entries of the powers up to an order, which is the number of pairs of nodes within so many
+    edges, from a sample of rows.
+    """
+    size = pattern.num_rows
+    if size == 0:
+        return 0
+    rows = sampled_rows(size)
+    if compiled := kernel('patterns.counts_within', pattern.col.device):
+        return estimate_entries(compiled(pattern, rows, order), size)
+    step = pattern.to_scipy()
+    reached = power = scipy.sparse.eye_array(size, dtype=bool, format='csr')[rows]
+    for _ in range(order):
+        power = power @ step
+        reached = reached + power
+    return estimate_entries(np.diff(reached.indptr), size)
+
+
 def stable_argsort(key: Tensor, bound: int = 2**63) -> Tensor:
     r"""Returns the stable order that sorts integer keys from 0 to below :obj:`bound`."""
     if key.device.type != 'cpu' or torch.compiler.is_compiling():
@@ -109,7 +127,7 @@ class SparsePattern:
         r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
         _check_pairs(row, col, num_rows, num_cols)
         few = not torch.compiler.is_compiling() and max(row.numel(), num_rows, num_cols) <= _COUNTED
-        if few and (compiled := kernel('pattern_of_pairs', col.device)):
+        if few and (compiled := kernel('patterns.pattern_of_pairs', col.device)):
             *tensors, slot = compiled(row, col, num_rows, num_cols, _index_dtype(row.numel(), num_rows, num_cols))
             return cls(*tensors), slot
         size = max(num_cols, 1)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import torch
@@ -17,7 +17,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.forest import Forest
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
-from pyg_topomask.graphs.stored_rows import rows_to_store
+from pyg_topomask.graphs.stored import rows_to_store
 from pyg_topomask.utils.functorch import kept, outside_transforms
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
@@ -124,6 +124,36 @@ class TreeState:
         order = stable_argsort(tree, most)
         parent, up, down = (index.cpu()[:, kept] + tree * graph.num_nodes)[:, order].numpy()
         return cls._measured(graph, Forest(parent, up, down, taken.cpu()[kept][order].numpy()), most)
+
+
+class TreeFactors(NamedTuple):
+    r"""What the mask of each head is made of, in float64: for :math:`\exp(a \, \mathrm{dist})` the factors of edges on the way
+    up and down, :obj:`[H, N]`; for other functions of the distance ones, :obj:`[1, N]`, and the function.
+
+    Args:
+        order (torch.Tensor): The nodes, see :func:`~pyg_topomask.machine.tree.preorder`.
+        above (torch.Tensor): The places of their parents.
+        decay (torch.Tensor): :math:`e^{a \ell}` of the edge above each node, in this order.
+        gain (torch.Tensor): :math:`1 - e^{2 a \ell}`.
+        f (torch.Tensor): The function, :obj:`[H, L + 1]`: numbers that differ between distances, and one that is added to all.
+            :obj:`[H, 0]` for exponential functions.
+    """
+
+    order: Tensor
+    above: Tensor
+    decay: Tensor
+    gain: Tensor
+    f: Tensor
+
+    @classmethod
+    def of_exponent(cls, order: Tensor, above: Tensor, a: Tensor, length: Tensor) -> TreeFactors:
+        exponent = torch.outer(a.detach().double(), length.detach().double().index_select(0, order))
+        return cls(order, above, exponent.exp(), -(2 * exponent).expm1(), exponent.new_empty(a.numel(), 0))
+
+    @classmethod
+    def of_function(cls, order: Tensor, above: Tensor, f: Tensor) -> TreeFactors:
+        ones = torch.ones(1, order.numel(), dtype=torch.float64).expand(f.size(0), -1)
+        return cls(order, above, ones, ones, f.detach().double())
 
 
 def repeated_edges(graph: Graph, num_trees: int) -> Tensor:

@@ -10,40 +10,25 @@ from typing import Any
 
 import torch
 
-# The kernels of each file of this folder.
-_FILES = {
-    'entries': ('attend_entries', 'attend_entries_backward', 'attend_softmax', 'attend_softmax_backward'),
-    'blocks': ('attend_prepared_blocks', 'attend_prepared_blocks_backward'),
-    'low_rank': ('attend_low_rank_batch', 'attend_low_rank_batch_backward'),
-    'polynomial': (
-        'attend_polynomial',
-        'attend_polynomial_backward',
-        'polynomial_action',
-        'polynomial_action_backward',
-        'polynomial_blocks',
-        'polynomial_blocks_backward',
-    ),
-    'tree': ('attend_tree', 'attend_tree_backward', 'tree_product', 'tree_product_backward', 'preorder'),
-    'topk': ('search',),
-    'walk': ('walk',),
-    'pairs': ('meet', 'squares', 'blocks_of_sums'),
-    'forest': ('contracted', 'forest_hops', 'rooted'),
-    'hops': ('counts_within', 'labelled_pairs', 'pairs_within'),
-    'patterns': ('pattern_of_pairs', 'patterns_of_visits'),
-    'powers': ('power_loads',),
-}
-_KERNELS = {name: file for file, names in _FILES.items() for name in names}
-
 
 def kernel(name: str, device: torch.device) -> Any:
-    r"""Returns a kernel by name, or :obj:`None` if there is none on the device, and the plain version computes."""
+    r"""Returns a kernel, named by its file in this folder and its function, as in :obj:`"topk.search"`, or :obj:`None` if there
+    is no machine code on the device, and the plain version computes.
+    """
     return _loaded(name) if uses_numba(device) else None
+
+
+@torch.compiler.disable  # torch.compile would read the kernels as Python
+def call_kernel(name: str, device: torch.device, *arguments: Any) -> Any:
+    r"""Calls a kernel outside of what torch.compile traces."""
+    return kernel(name, device)(*arguments)
 
 
 @cache
 def _loaded(name: str) -> Callable[..., Any]:
     # When it is first called for: Numba takes longer to import than this package.
-    return getattr(import_module(f'pyg_topomask.machine.{_KERNELS[name]}'), name)
+    file, function = name.split('.')
+    return getattr(import_module(f'pyg_topomask.machine.{file}'), function)
 
 
 def uses_numba(device: torch.device) -> bool:

@@ -6,14 +6,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.hashes import splitmix
+from pyg_topomask.machine.compiled import compiled, largest, splitmix
 from pyg_topomask.machine.patterns import pattern_of_pairs
 from pyg_topomask.machine.threads import Array, arrays_of
 
 
 @compiled
-def _search(root, rowptr, col, parent, queue):  # type: ignore[no-untyped-def]
+def _search(root, rowptr, col, parent, queue):
     r"""Lists the nodes of a tree in breadth-first order, writes their parents, and returns their number."""
     queue[0], parent[root] = root, root
     place, number = 0, 1
@@ -30,7 +29,7 @@ def _search(root, rowptr, col, parent, queue):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _root(rowptr, col, chosen, parent, queue):  # type: ignore[no-untyped-def]
+def _root(rowptr, col, chosen, parent, queue):
     r"""Writes the parent of each node, and returns whether there is no cycle. Roots are the ends of longest paths, unless
     others are chosen.
     """
@@ -51,7 +50,7 @@ def _root(rowptr, col, chosen, parent, queue):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _contract(parent, up, down, taken, count, child, rank, active, leaves):  # type: ignore[no-untyped-def]
+def _contract(parent, up, down, taken, count, child, rank, active, leaves):
     number = now = 0
     for node in range(len(parent)):
         up[node], down[node], child[node] = parent[node], node, node
@@ -88,10 +87,8 @@ def _contract(parent, up, down, taken, count, child, rank, active, leaves):  # t
 
 
 @compiled
-def _pair(parent, depth, ptr, hops):  # type: ignore[no-untyped-def]
-    most = 0
-    for graph in range(len(ptr) - 1):
-        most = max(most, ptr[graph + 1] - ptr[graph])
+def _pair(parent, depth, ptr, hops):
+    most = largest(0, len(ptr) - 1, ptr)
     order, place, counts, table = (
         np.empty(most, np.int32), np.empty(most, np.int32), np.empty(most + 1, np.int32), np.empty((most, most), np.int16)
     )  # fmt: skip

@@ -14,15 +14,14 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
-from pyg_topomask.machine.bitmaps import sort_reached
-from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.compiled import compiled, largest, sort_reached
 from pyg_topomask.machine.patterns import pointers, with_transpose
-from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
+from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, pairs_before
 from pyg_topomask.machine.vectors import multiply_add
 
 
 @compiled
-def _meet(  # type: ignore[no-untyped-def]
+def _meet(
     first, last, rowptr, visited, length, load, by_node, other_start, other_length, other_load, kind, kinds, width, nodes, most,
     rows, cols, counts, combinations, loads,
 ):  # fmt: skip
@@ -65,16 +64,14 @@ def _meet(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add_blocks(  # type: ignore[no-untyped-def]
+def _add_blocks(
     first_graph, last_graph, ptr, pairs, rowptr, start, visited, length, load, other_rowptr, other_start, other_visited,
     other_length, other_load, hops, out,
 ):  # fmt: skip
     r"""Adds the products of loads that meet at all pairs of nodes of the same graph, by the sum of their hops: multiples of
     rows of a table of all loads of the keys' walks in a graph.
     """
-    most = 0
-    for graph in range(first_graph, last_graph):
-        most = max(most, ptr[graph + 1] - ptr[graph])
+    most = largest(first_graph, last_graph, ptr)
     table = np.empty((hops + 1) * most * most, load.dtype)
     for graph in range(first_graph, last_graph):
         first, last = ptr[graph], ptr[graph + 1]
@@ -91,7 +88,7 @@ def _add_blocks(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _add_squares(start, visited, length, load, width, out):  # type: ignore[no-untyped-def]
+def _add_squares(start, visited, length, load, width, out):
     for visit in range(len(load)):
         other = visit
         while other < len(load) and start[other] == start[visit] and visited[other] == visited[visit]:
@@ -152,7 +149,7 @@ def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor
     r"""Returns the products of loads that meet, by the sum of their hops, at all pairs of nodes of the same graph, by row,
     :obj:`[2 * hops + 1, num_pairs]`.
     """
-    pairs, num_nodes = array_of(pad(ptr.diff().square().cumsum(0), (1, 0))), int(ptr[-1])
+    pairs, num_nodes = pairs_before(ptr), int(ptr[-1])
     out = np.zeros((2 * hops + 1, pairs[-1]), array_of(query[3]).dtype)
     tables: list[Array] = []
     for visits in (query, key):

@@ -19,9 +19,9 @@ from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.compiled import compiled, largest
 from pyg_topomask.machine.patterns import closed_ends
-from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, in_threads
+from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, in_threads, pairs_before
 from pyg_topomask.machine.vectors import dot_rows, index, multiply, multiply_add, written
 
 T = TypeVar('T')
@@ -33,9 +33,7 @@ _BLOCK, _FEATURES, _NODES = 2**17, (8, 4), 256
 _COLUMNS, _TERMS = 64, 2**20
 
 
-def _step(  # type: ignore[no-untyped-def]
-    write, value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma, terms
-):
+def _step(write, value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma, terms):
     builder = write.builder
     products = write.variables(4, write.lanes)
     recurrent = builder.fcmp_ordered('!=', beta, write.number(0.0))
@@ -85,7 +83,7 @@ _clenshaw_step, _term_step = written(_step, terms=False), written(_step, terms=T
 
 
 @compiled
-def _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, last, columns):  # type: ignore[no-untyped-def]
+def _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, last, columns):
     r"""Returns the product of the polynomial and u, in one of two blocks."""
     degree, zero = len(coefficients) - 1, value.dtype.type(0)
     if degree == 0:
@@ -105,7 +103,7 @@ def _polynomial(value, col, rowptr, coefficients, chebyshev, x, y, u, first, las
 
 
 @compiled(any_order=True)
-def _first_term(x, u, total, size, coefficient):  # type: ignore[no-untyped-def]
+def _first_term(x, u, total, size, coefficient):
     product = x.dtype.type(0)
     for place in range(size):
         total[place] = coefficient * x[place]
@@ -114,7 +112,7 @@ def _first_term(x, u, total, size, coefficient):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _polynomial_terms(value, col, rowptr, coefficients, chebyshev, x, y, u, total, grad, first, last, columns):  # type: ignore[no-untyped-def]
+def _polynomial_terms(value, col, rowptr, coefficients, chebyshev, x, y, u, total, grad, first, last, columns):
     r"""Writes the product of the polynomial and x to the total, and adds the products of its terms and u to the gradients."""
     products = np.empty(16, value.dtype)
     products[:] = 0
@@ -128,7 +126,7 @@ def _polynomial_terms(value, col, rowptr, coefficients, chebyshev, x, y, u, tota
 
 
 @compiled
-def _spread(x, values, first, last, head, heads, features, channels, start, stop, out):  # type: ignore[no-untyped-def]
+def _spread(x, values, first, last, head, heads, features, channels, start, stop, out):
     r"""Writes the products of some features and all values of each node."""
     width = stop - start
     for i in range(first, last):
@@ -141,7 +139,7 @@ def _spread(x, values, first, last, head, heads, features, channels, start, stop
 
 
 @compiled
-def _forward(  # type: ignore[no-untyped-def]
+def _forward(
     first, last, head, scratch, value, col, rowptr, coefficients, chebyshev, q, k, v, total, heads, features, channels, width
 ):
     u, x, y = scratch[0], scratch[1], scratch[2]
@@ -159,7 +157,7 @@ def _forward(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _backward(  # type: ignore[no-untyped-def]
+def _backward(
     first, last, head, scratch, value, col, rowptr, value_t, col_t, rowptr_t, coefficients, chebyshev, q, k, v, upstream,
     grad_q, grad_k, grad_v, grad_coefficients, heads, features, channels, width,
 ):  # fmt: skip
@@ -189,15 +187,7 @@ def _backward(  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _largest(first_graph, last_graph, ptr):  # type: ignore[no-untyped-def]
-    most = 0
-    for graph in range(first_graph, last_graph):
-        most = max(most, ptr[graph + 1] - ptr[graph])
-    return most
-
-
-@compiled
-def _terms_of_units(value, col, rowptr, terms, chebyshev, first, last, begin, columns, scratch):  # type: ignore[no-untyped-def]
+def _terms_of_units(value, col, rowptr, terms, chebyshev, first, last, begin, columns, scratch):
     r"""Writes the terms of some columns of the identity, one after the other."""
     size, one, zero = (last - first) * columns, value.dtype.type(1), value.dtype.type(0)
     scratch[:size] = 0
@@ -212,9 +202,9 @@ def _terms_of_units(value, col, rowptr, terms, chebyshev, first, last, begin, co
 
 
 @compiled
-def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, terms, chebyshev, width, out):  # type: ignore[no-untyped-def]
+def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, terms, chebyshev, width, out):
     r"""Writes polynomials graph by graph, some columns at a time, whose terms stay in cache."""
-    most, count = _largest(first_graph, last_graph, ptr), len(basis) // terms
+    most, count = largest(first_graph, last_graph, ptr), len(basis) // terms
     scratch, every = np.empty(terms * most * min(most, width), value.dtype), len(out) // count
     for graph in range(first_graph, last_graph):
         first, last = ptr[graph], ptr[graph + 1]
@@ -228,7 +218,7 @@ def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, term
 
 
 @compiled(any_order=True)
-def _add_products(left, right, col, rowptr, first, last, columns, factor, out):  # type: ignore[no-untyped-def]
+def _add_products(left, right, col, rowptr, first, last, columns, factor, out):
     r"""Adds the products of the rows of two blocks at the entries of a pattern."""
     for row in range(first, last):
         x = left[(row - first) * columns : (row - first + 1) * columns]
@@ -240,12 +230,12 @@ def _add_products(left, right, col, rowptr, first, last, columns, factor, out): 
 
 
 @compiled
-def _blocks_backward(  # type: ignore[no-untyped-def]
+def _blocks_backward(
     first_graph, last_graph, ptr, pairs, value, col, rowptr, value_t, col_t, rowptr_t, basis, upstream, grad_value, grad_basis,
     terms, chebyshev, width,
 ):  # fmt: skip
     r"""Adds the gradients of :func:`_blocks`: the terms, and their recurrence backwards."""
-    most, count = _largest(first_graph, last_graph, ptr), len(basis) // terms
+    most, count = largest(first_graph, last_graph, ptr), len(basis) // terms
     block, every, one = most * min(most, width), len(upstream) // count, value.dtype.type(1)
     scratch, given = np.empty(terms * block, value.dtype), np.empty(count * block, value.dtype)
     rest = np.empty(3 * block, value.dtype)
@@ -277,7 +267,7 @@ def _blocks_backward(  # type: ignore[no-untyped-def]
 
 
 @compiled(any_order=True)
-def _dot(x, y, of_x, of_y, size):  # type: ignore[no-untyped-def]
+def _dot(x, y, of_x, of_y, size):
     total = x.dtype.type(0)
     for place in range(size):
         total += x[of_x + place] * y[of_y + place]
@@ -289,7 +279,7 @@ def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, meth
     count, terms = basis.shape
     # NumPy asks for large pages of memory, which take a quarter of the time to get.
     out = torch.from_numpy(np.empty((count, segments.num_pairs), array_of(basis).dtype))
-    width, pairs = _width(terms, value, segments), _pairs(segments)
+    width, pairs = _width(terms, value, segments), pairs_before(segments.ptr)
     arrays = arrays_of((segments.ptr, value, pattern.col, pattern.rowptr, basis, out))
 
     def run(first: int, last: int) -> None:
@@ -306,7 +296,7 @@ def polynomial_blocks_backward(
 ) -> tuple[Tensor, Tensor]:
     r"""Returns the gradients of the entries, and of the basis if it is learned, from those of :func:`polynomial_blocks`."""
     count, terms = basis.shape
-    grad_value, totals, pairs = torch.zeros_like(value), list[Tensor](), _pairs(segments)
+    grad_value, totals, pairs = torch.zeros_like(value), list[Tensor](), pairs_before(segments.ptr)
     width, matrix = _width(terms + count + 3, value, segments), (value, pattern.col, pattern.rowptr)
     transpose = value.index_select(0, pattern.perm_t), pattern.col_t, pattern.rowptr_t
     ptr, *arrays = arrays_of((segments.ptr, *matrix, *transpose, basis, upstream, grad_value))
@@ -324,10 +314,6 @@ def _width(blocks: int, value: Tensor, segments: Segments) -> int:
     r"""Returns the columns of so many blocks that are computed at a time."""
     lanes = 64 // value.element_size()
     return max(1, _TERMS // (blocks * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
-
-
-def _pairs(segments: Segments) -> Array:
-    return array_of(torch.nn.functional.pad(segments.sizes.square().cumsum(0), (1, 0)))
 
 
 def attend_polynomial(

@@ -52,6 +52,11 @@ def arrays_of(tensors: Iterable[Tensor]) -> tuple[Array, ...]:
     return tuple(map(array_of, tensors))
 
 
+def pairs_before(ptr: Tensor) -> Array:
+    r"""Returns the number of pairs of nodes of the same graph before each graph, and in all, given where its nodes begin."""
+    return array_of(torch.nn.functional.pad(ptr.diff().square().cumsum(0), (1, 0)))
+
+
 def chunk_bounds(ptr: Array, work: int, most: int | None = None) -> list[int]:
     r"""Returns the rows between which to divide what threads do, in chunks of about as many entries: one chunk if there is
     little to do. :obj:`work` counts multiplications for each entry. There are :obj:`most` chunks, by default a few for each

@@ -14,8 +14,7 @@ from numba import types
 from numba.core import cgutils
 from torch import Tensor
 
-from pyg_topomask.machine.bitmaps import lowest_bit
-from pyg_topomask.machine.compiled import compiled
+from pyg_topomask.machine.compiled import compiled, lowest_bit
 from pyg_topomask.machine.threads import array_of, in_chunks
 from pyg_topomask.machine.vectors import index, multiply, written
 
@@ -36,7 +35,7 @@ _INTEGER, _INTEGERS = ir.IntType(32), ir.VectorType(ir.IntType(32), _LANES)
 
 
 @written
-def _maxima(write, x, start, size, groups, out):  # type: ignore[no-untyped-def]
+def _maxima(write, x, start, size, groups, out):
     r"""Writes the maxima of groups. Group i holds the numbers at i, i + groups, i + 2 groups and so on."""
     builder = write.builder
     (largest,) = write.variables(1, _LANES)
@@ -49,7 +48,7 @@ def _maxima(write, x, start, size, groups, out):  # type: ignore[no-untyped-def]
 
 
 @written
-def _rank(write, x, start, number, out):  # type: ignore[no-untyped-def]
+def _rank(write, x, start, number, out):
     r"""Writes how many of some numbers are larger than each of them, or equal and before it."""
     builder = write.builder
     count, lanes = cgutils.alloca_once(builder, _INTEGERS), ir.Constant(_INTEGERS, list(range(_LANES)))
@@ -67,7 +66,7 @@ def _rank(write, x, start, number, out):  # type: ignore[no-untyped-def]
 
 
 @partial(written, returns=types.int64)
-def _larger(write, x, start, bound, equal):  # type: ignore[no-untyped-def]
+def _larger(write, x, start, bound, equal):
     r"""Returns which of a vector of numbers are above a bound, or equal to it if they shall, one bit for each."""
     builder = write.builder
     numbers, bounds = write.load(write.at(x, start), _LANES), write.filled(bound, _LANES)
@@ -78,7 +77,7 @@ def _larger(write, x, start, bound, equal):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _bound(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-untyped-def]
+def _bound(score, start, size, num, groups, maxima, ranks):
     r"""Returns the :obj:`num`-th largest of the maxima of groups. At least :obj:`num` scores reach it."""
     _maxima(score, start, size, groups, maxima)
     _rank(maxima, 0, groups, ranks)
@@ -90,7 +89,7 @@ def _bound(score, start, size, num, groups, maxima, ranks):  # type: ignore[no-u
 
 
 @compiled
-def _sort(top, chosen, ranks, space, places, query, number, num):  # type: ignore[no-untyped-def]
+def _sort(top, chosen, ranks, space, places, query, number, num):
     r"""Sorts the candidates of a query by their scores, and returns how many are left, at most :obj:`num`. Of equal ones, the
     first stays.
     """
@@ -109,7 +108,7 @@ def _sort(top, chosen, ranks, space, places, query, number, num):  # type: ignor
 
 
 @compiled
-def _keep(top, chosen, held, bounds, maxima, ranks, space, places, query, num, score, start, size, first_key):  # type: ignore[no-untyped-def]
+def _keep(top, chosen, held, bounds, maxima, ranks, space, places, query, num, score, start, size, first_key):
     r"""Adds the scores of a query with a block of keys that are above its bound to its candidates. When there are many, the
     best stay, and the last of them becomes the bound.
     """
@@ -136,7 +135,7 @@ def _keep(top, chosen, held, bounds, maxima, ranks, space, places, query, num, s
 
 
 @compiled
-def _best(score, rows, width, size, num, groups, maxima, ranks, top, chosen, places, best, output, slots, first):  # type: ignore[no-untyped-def]
+def _best(score, rows, width, size, num, groups, maxima, ranks, top, chosen, places, best, output, slots, first):
     r"""Writes the best keys of some queries, given their scores with all keys, and with NaN up to a multiple of groups."""
     for row in range(rows):
         start, number, bound = row * width, 0, score.dtype.type(-np.inf)
@@ -159,7 +158,7 @@ def _best(score, rows, width, size, num, groups, maxima, ranks, top, chosen, pla
 
 
 @compiled
-def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, best, nodes, heads, channels, slots, apart):  # type: ignore[no-untyped-def]
+def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, best, nodes, heads, channels, slots, apart):
     r"""Writes the best keys of the queries in some panels. A panel has up to :obj:`_QUERIES` queries of one graph."""
     most = 1
     for panel in range(first_panel, last_panel):
@@ -217,7 +216,7 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
 
 
 def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, best: Tensor) -> None:
-    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.dense.search`."""
+    r"""Writes the best keys of each query. Arguments are those of :func:`~pyg_topomask.ops.topk.searches.search_dense`."""
     heads, nodes, channels = q.shape
     # Rows of keys whose distance is a multiple of a page would share few lines of the cache.
     keys = k.new_empty(heads, channels, -(-nodes // _PAGE) * _PAGE + _LANES)

@@ -17,9 +17,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.tree_state import TreeFactors
 from pyg_topomask.machine.compiled import compiled
 from pyg_topomask.machine.threads import Array, array_of, in_threads
-from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.machine.vectors import dot_rows, multiply, multiply_add, written
 
 T = TypeVar('T')
@@ -32,7 +32,7 @@ _MOST = 2**26
 _COLUMNS = 64
 
 
-def _combine(write, x, y, out, alpha, beta, x_start, y_start, out_start, columns, add):  # type: ignore[no-untyped-def]
+def _combine(write, x, y, out, alpha, beta, x_start, y_start, out_start, columns, add):
     terms = [(write.filled(alpha, write.lanes), write.at(x, x_start))]
     if add:
         terms.append((write.filled(beta, write.lanes), write.at(y, y_start)))
@@ -51,7 +51,7 @@ _scaled, _combined = written(_combine, add=False), written(_combine, add=True)
 
 
 @compiled
-def _follow(parent, child, sibling, order, above):  # type: ignore[no-untyped-def]
+def _follow(parent, child, sibling, order, above):
     r"""Writes the nodes tree by tree, each before the nodes below it, and the place of the parent of each."""
     position, place = np.empty(len(parent), np.int64), 0
     for root in range(len(parent)):
@@ -69,7 +69,7 @@ def _follow(parent, child, sibling, order, above):  # type: ignore[no-untyped-de
 
 
 @compiled
-def _preorder(parent, order, above):  # type: ignore[no-untyped-def]
+def _preorder(parent, order, above):
     r"""Writes the nodes as :func:`_follow` does, the largest subtree below each node last."""
     child, sibling = np.full(len(parent), -1), np.full(len(parent), -1)
     for node in range(len(parent)):
@@ -94,7 +94,7 @@ def _preorder(parent, order, above):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _layout(above, distances):  # type: ignore[no-untyped-def]
+def _layout(above, distances):
     r"""Returns where the sums over the subtree of each node begin, one for each distance up to the height of the subtree; and
     the place of its sums over the tree, which are kept as long as a node below has not been reached.
     """
@@ -114,7 +114,7 @@ def _layout(above, distances):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _read(x, order, head, heads, size, out):  # type: ignore[no-untyped-def]
+def _read(x, order, head, heads, size, out):
     r"""Writes the rows of a head in the order of the trees, in float64."""
     for i in range(len(order)):
         source, target = (order[i] * heads + head) * size, i * size
@@ -123,7 +123,7 @@ def _read(x, order, head, heads, size, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _write(x, order, head, heads, size, out):  # type: ignore[no-untyped-def]
+def _write(x, order, head, heads, size, out):
     r"""Writes back what :func:`_read` reads."""
     for i in range(len(order)):
         source, target = i * size, (order[i] * heads + head) * size
@@ -132,7 +132,7 @@ def _write(x, order, head, heads, size, out):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _climb(keys, values, decay, above, start, x, begin, width, features, channels, distances):  # type: ignore[no-untyped-def]
+def _climb(keys, values, decay, above, start, x, begin, width, features, channels, distances):
     r"""Writes the sums over the subtree of each node, of the products of some features and all values. For an exponential
     function, there is one, weighted. Otherwise, there is one for each distance.
     """
@@ -149,7 +149,7 @@ def _climb(keys, values, decay, above, start, x, begin, width, features, channel
 
 
 @compiled
-def _pass_down(x, y, place, target, parent, decay, gain, columns):  # type: ignore[no-untyped-def]
+def _pass_down(x, y, place, target, parent, decay, gain, columns):
     r"""Writes the weighted sum over the tree of a node, given that over its subtree, and that over the tree of its parent."""
     if target == parent:  # a root
         _scaled(x, x, y, 1.0, 0.0, place, 0, target, columns)
@@ -158,7 +158,7 @@ def _pass_down(x, y, place, target, parent, decay, gain, columns):  # type: igno
 
 
 @compiled
-def _pass_rings(x, place, count, y, target, parent, f, whole, out, columns):  # type: ignore[no-untyped-def]
+def _pass_rings(x, place, count, y, target, parent, f, whole, out, columns):
     r"""Writes the sums over the nodes at each distance from a node, given those inside its subtree, and those at each distance
     from its parent; and their product with the function.
     """
@@ -181,7 +181,7 @@ def _pass_rings(x, place, count, y, target, parent, f, whole, out, columns):  # 
 
 
 @compiled
-def _everything(keys, values, above, root, begin, width, features, channels, out):  # type: ignore[no-untyped-def]
+def _everything(keys, values, above, root, begin, width, features, channels, out):
     r"""Writes the sums over a whole tree."""
     end = root + 1
     while end < len(above) and above[end] != end:
@@ -191,7 +191,7 @@ def _everything(keys, values, above, root, begin, width, features, channels, out
 
 
 @compiled
-def _sizes(start, slot, features, channels, distances):  # type: ignore[no-untyped-def]
+def _sizes(start, slot, features, channels, distances):
     r"""Returns how many features go through the trees together, and the numbers of the sums over subtrees and trees."""
     nodes, of_trees = len(slot), (slot.max() + 2) * max(1, distances)
     numbers = max(1, channels) * max(start[nodes], of_trees)
@@ -200,7 +200,7 @@ def _sizes(start, slot, features, channels, distances):  # type: ignore[no-untyp
 
 
 @compiled
-def _forward(above, decay, gain, f, q, k, v, total, features, channels):  # type: ignore[no-untyped-def]
+def _forward(above, decay, gain, f, q, k, v, total, features, channels):
     distances = max(0, len(f) - 1)
     start, slot = _layout(above, max(1, distances))
     width, of_subtrees, of_trees = _sizes(start, slot, features, channels, distances)
@@ -226,9 +226,7 @@ def _forward(above, decay, gain, f, q, k, v, total, features, channels):  # type
 
 
 @compiled
-def _backward(  # type: ignore[no-untyped-def]
-    above, decay, gain, f, q, k, v, upstream, grad_q, grad_k, grad_v, crossing, grad_f, features, channels
-):
+def _backward(above, decay, gain, f, q, k, v, upstream, grad_q, grad_k, grad_v, crossing, grad_f, features, channels):
     distances = max(0, len(f) - 1)
     start, slot = _layout(above, max(1, distances))
     width, of_subtrees, of_trees = _sizes(start, slot, features, channels, distances)
@@ -371,6 +369,7 @@ def _in_parts(run: Callable[[Array, tuple[Array, ...], int], T], mask: TreeFacto
     bounds = [0, *ends[np.append(group[1:] > group[:-1], True)].tolist()]
 
     def run_part(first: int, last: int, head: int) -> T:
-        return run(order[first:last], mask.part(first, last, head), head)
+        decay, gain = (array_of(factors[head])[first:last] for factors in (mask.decay, mask.gain))
+        return run(order[first:last], (above[first:last] - first, decay, gain, array_of(mask.f[head])), head)
 
     return in_threads(run_part, *zip(*((*part, head) for part in pairwise(bounds) for head in range(heads)), strict=True))

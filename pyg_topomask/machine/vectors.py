@@ -224,9 +224,7 @@ def written(body: Callable[..., Any], returns: Any = types.void, **settings: boo
     return intrinsic(typed)
 
 
-def _multiply(  # type: ignore[no-untyped-def]
-    write, a, b, out, a_start, a_row, a_col, b_start, b_row, out_start, out_row, rows, inner, columns, add
-):
+def _multiply(write, a, b, out, a_start, a_row, a_col, b_start, b_row, out_start, out_row, rows, inner, columns, add):
     left, right, target = write.at(a, a_start), write.at(b, b_start), write.at(out, out_start)
 
     def of_columns(column: Any, mask: Any) -> None:
@@ -252,7 +250,7 @@ def _multiply(  # type: ignore[no-untyped-def]
 
 
 @written
-def dot_rows(write, x, y, out, x_start, x_row, y_start, y_row, out_start, out_row, rows, columns):  # type: ignore[no-untyped-def]
+def dot_rows(write, x, y, out, x_start, x_row, y_start, y_row, out_start, out_row, rows, columns):
     r"""Writes the products of the rows of two matrices."""
 
     def of_rows(first: Any, number: int) -> None:

@@ -11,10 +11,9 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.machine.compiled import compiled
-from pyg_topomask.machine.hashes import splitmix
+from pyg_topomask.machine.compiled import compiled, splitmix
 from pyg_topomask.machine.threads import in_threads
-from pyg_topomask.utils.splitmix import APART
+from pyg_topomask.utils.random import APART
 
 # The number of visits up to which one thread is used, and the number of chunks per thread otherwise. Threads of torch spin for
 # a while after an operation. A thread that starts late therefore processes fewer chunks.
@@ -27,12 +26,12 @@ _ZERO, _ONE, _TWO, _THREE = (np.uint64(number) for number in range(4))
 
 
 @compiled
-def _number(key, stream):  # type: ignore[no-untyped-def]
+def _number(key, stream):
     return np.float64(np.int64(splitmix(key + np.uint64(stream)) >> _SHIFT11)) * 2.0**-53
 
 
 @compiled(inline=True)
-def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
+def _sort(keys, ranked, size):
     if size > _FEW:
         ranked[:size] = keys[:size]
         ranked[:size].sort()
@@ -45,7 +44,7 @@ def _sort(keys, ranked, size):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _hops(key, survival, second):  # type: ignore[no-untyped-def]
+def _hops(key, survival, second):
     longest, made = np.uint64(len(survival) - 1), _ZERO
     if survival[longest] == 1.0:
         return np.int64(longest)
@@ -58,7 +57,7 @@ def _hops(key, survival, second):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
+def _antithetic_hops(counter, offset, halting):
     pair, made = splitmix(np.uint64(counter - (counter & 1)) + offset), 0
     while made < len(halting):
         u = _number(pair, -(made + 1)) + 0.5 * (counter & 1)
@@ -69,7 +68,7 @@ def _antithetic_hops(counter, offset, halting):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
+def _search(cumulative, row, degree, target):
     low, high = row, row + degree - 1
     while low < high:
         middle = (low + high) >> 1
@@ -81,7 +80,7 @@ def _search(cumulative, row, degree, target):  # type: ignore[no-untyped-def]
 
 
 @compiled
-def _repel(step, going, key, position, degree, choice, members, numbers):  # type: ignore[no-untyped-def]
+def _repel(step, going, key, position, degree, choice, members, numbers):
     num_walks = len(key)
     for walker in range(num_walks):
         if going[walker]:
@@ -108,7 +107,7 @@ def _repel(step, going, key, position, degree, choice, members, numbers):  # typ
 
 
 @compiled
-def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
+def _redraw(step, key, width, choice, block):
     settled = np.ones(len(block), np.bool_)
     for rank in range(len(block)):
         for other in range(rank):
@@ -132,7 +131,7 @@ def _redraw(step, key, width, choice, block):  # type: ignore[no-untyped-def]
 
 
 @compiled(inline=True)
-def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads):  # type: ignore[no-untyped-def]
+def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited, lengths, loads):
     _sort(keys, ranked, size)
     last = np.int64(-1)
     for rank in range(size):
@@ -147,7 +146,7 @@ def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited
 
 
 @compiled
-def _walk(  # type: ignore[no-untyped-def]
+def _walk(
     begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, coupled, ratio, cumulative, going,
     ranked, offset, bits, places, opening, room, starts, visited, lengths, loads,
 ):  # fmt: skip
@@ -243,24 +242,12 @@ def walk(
     importance: bool,
     merge: bool = True,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Samples walks from a range of nodes on the CPU. Returns start, visited node, hops and load of each visit.
-
-    Args:
-        nodes (range): The nodes to start from.
-        position (torch.Tensor): The position of each of these in its graph, :obj:`[len(nodes)]`.
-        transitions (tuple): The fields :obj:`first` and :obj:`edges` of
-            :class:`~pyg_topomask.walks.transitions.Transitions`, the bits of :obj:`edges` as factors, and :obj:`cumulative`.
-        num_walks (int): The number of walks from each node.
-        survival (torch.Tensor): The probabilities of at least so many hops.
-        offset (int): What the seed adds to the counters.
-        antithetic (bool): Whether a pair of walkers halts at different times.
-        coupled (bool): Whether the second walker of a pair is long where the first is short.
-        repelling (bool): Whether walkers that meet leave along different edges.
-        importance (bool): Whether loads are divided by the probabilities of the walks.
-        merge (bool): Add up and sort the loads of visits to the same node after the same number of hops.
-
-    Raises:
-        ValueError: If node, hops and index of a visit do not fit into 63 bits.
+    r"""Samples walks on the CPU from a range of nodes, given the position of each in its graph, the fields :obj:`first` and
+    :obj:`edges` of :class:`~pyg_topomask.walks.steps.Transitions`, the bits of :obj:`edges` as factors, and :obj:`cumulative`.
+    :obj:`offset` is what the seed adds to the counters. The second walker of a pair halts at other times if they are
+    :obj:`antithetic`, and is long where the first is short if they are :obj:`coupled`. Returns start, visited node, hops and
+    load of each visit. With :obj:`merge`, visits to the same node after the same number of hops are added up, and sorted.
+    Raises an error if node, hops and index of a visit do not fit into 63 bits.
     """
     first, edges, factor, targets = transitions
     longest = survival.numel() - 1

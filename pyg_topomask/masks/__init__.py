@@ -1,9 +1,8 @@
 r"""Topological masks, one family per file."""
 
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base.convolution import convolve, deconvolve
-from pyg_topomask.masks.base.kernels import kernel_series, modulation
 from pyg_topomask.masks.base.mask import HadamardMask, Mask, MultiHeadMask, ScaledMask, SumMask, TransposedMask
+from pyg_topomask.masks.base.series import convolve, deconvolve, kernel_series, modulation
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.masks.dense import DenseMask
 from pyg_topomask.masks.expander import ExpanderMask
@@ -11,18 +10,13 @@ from pyg_topomask.masks.grf import GRFMask
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
 from pyg_topomask.masks.hop import HopMask
 from pyg_topomask.masks.hypercube import HypercubeMask
-from pyg_topomask.masks.learned_features import LearnedFeaturesMask
-from pyg_topomask.masks.low_rank import LowRankMask
-from pyg_topomask.masks.packing import PackingMask
-from pyg_topomask.masks.padding import PaddingMask
+from pyg_topomask.masks.low_rank import LearnedFeaturesMask, LowRankMask, PackingMask, PaddingMask, StochasticRPEMask
 from pyg_topomask.masks.power_series import PowerSeriesMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
-from pyg_topomask.masks.stochastic_rpe import StochasticRPEMask
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.operators.low_rank import low_rank_operator
-from pyg_topomask.operators.sparse import sparse_operator
+from pyg_topomask.operators.given import low_rank_operator, sparse_operator
 
 __all__ = [
     'AdjacencyMask',

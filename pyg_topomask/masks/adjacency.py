@@ -9,13 +9,12 @@ from functools import partial
 import torch
 from torch import Tensor
 
-from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.edges import check_flow, check_normalization
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.normalization import check_normalization
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.sparse import sparse_operator
+from pyg_topomask.operators.given import sparse_operator
 from pyg_topomask.utils.checks import check_finite
 
 

@@ -9,9 +9,9 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.parameters import GivenMask
+from pyg_topomask.masks.base.kinds import GivenMask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.slots import Slots
+from pyg_topomask.operators.forms import Slots
 
 
 @dataclass(eq=False, repr=False)

@@ -8,14 +8,14 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import lexsort
 
-from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.edges import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.sparse import sparse_operator
+from pyg_topomask.operators.given import sparse_operator
 from pyg_topomask.utils.checks import check_even, checked_seed
-from pyg_topomask.walks.uniform import counter_uniform
+from pyg_topomask.utils.random import counter_uniform
 
 
 def expander_edges(graph: Graph, degree: int, seed: int = 0) -> Tensor:

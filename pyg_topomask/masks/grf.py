@@ -11,26 +11,23 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
-from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.kinds import LogarithmicMask, WalkingMask, warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.masks.base.series import initial_series, resolve_positive
-from pyg_topomask.masks.base.walking import WalkingMask
 from pyg_topomask.masks.power_series import warn_of_growth
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.chain import Chain
+from pyg_topomask.operators.composed import Alternatives, Chain
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 from pyg_topomask.utils.options import options_of
+from pyg_topomask.utils.random import seed_of_factor
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.paired import PairedWalks, paired_walks
+from pyg_topomask.walks.pairs import PairedWalks, paired_walks
 from pyg_topomask.walks.stored import load_walks
-from pyg_topomask.walks.uniform import seed_of_factor
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from pyg_topomask.walks.options import FeatureWalkOptions
+    from pyg_topomask.masks.options import FeatureWalkOptions
 
 
 @options_of(WalkSettings)

@@ -12,18 +12,24 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.edges import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.parameters import DiffusionMask
-from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.masks.base.kinds import DiffusionMask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.exp_action import ExpAction, chebyshev_coefficients, chebyshev_error, taylor_coefficients
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.exponential import (
+    ExpAction,
+    GlobalReductions,
+    chebyshev_coefficients,
+    chebyshev_error,
+    spectral_bound,
+    taylor_coefficients,
+)
+from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.operators.polynomial import polynomial_blocks
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.operators.spectral_bound import GlobalReductions, spectral_bound
 from pyg_topomask.utils.checks import check_choice, is_number
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.parameters import DiffusionMask
+from pyg_topomask.masks.base.kinds import DiffusionMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.checks import check_whole
 

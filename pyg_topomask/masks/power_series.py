@@ -6,29 +6,78 @@ from collections.abc import Hashable
 from functools import partial
 from typing import Any
 
+import numpy as np
+import scipy
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.edges import check_flow, check_normalization
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.normalization import check_normalization
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.graphs.sparse_pattern import SparsePattern, count_within
+from pyg_topomask.machine.backend import kernel
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.convolution import convolve, deconvolve
+from pyg_topomask.masks.base.kinds import LogarithmicMask
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.masks.base.power_entries import power_entries
-from pyg_topomask.masks.base.series import initial_series, resolve_positive
-from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.masks.base.series import convolve, deconvolve, initial_series, resolve_positive
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.forms import MAX_ENTRIES, Entries, PreparedBlocks, SparseEntries
 from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
 from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.ops.normalize import known_positive
 from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.utils.functorch import is_exporting
+from pyg_topomask.walks.features import WalkFeatures
+
+# The largest number of entries of all powers to list by default, about two gigabytes while they are listed.
+_MOST_LISTED = 2**25
+
+
+def power_entries(
+    graph: Graph, settings: Hashable, pattern: SparsePattern, value: Tensor, coefficients: Tensor
+) -> SparseEntries | None:
+    r"""Returns the entries of a power series :math:`\sum_k \alpha_k \mathbf{W}^k` with coefficients :obj:`[H, K + 1]`, for a
+    :math:`\mathbf{W}` of some settings with entries :obj:`value` at a pattern. They are listed once per graph when they are
+    called for, and the coefficients of each head combine them. Their number is an estimate, and unknown if the powers have many
+    entries. Returns :obj:`None` if the entries of :math:`\mathbf{W}` are learned, or if torch.compile traces the call and the
+    powers are not listed yet.
+    """
+    order = coefficients.size(1) - 1
+    key = ('powers', settings, order)
+    if value.requires_grad or (torch.compiler.is_compiling() and not graph.has_cached(key)):
+        return None
+    powers = partial(graph.cached, key, partial(_listed, pattern, value.detach(), order))
+    count = graph.cached(('count', *key), partial(count_within, pattern, order))
+    # If most pairs have an entry, combining the powers is faster than listing the entries.
+    fits = count * (order + 1) <= _MOST_LISTED and (torch.compiler.is_compiling() or 2 * count <= graph.segments.num_pairs)
+
+    def make() -> Entries:
+        listed = powers()
+        return Entries(listed.pattern, listed.values(coefficients))
+
+    # Without a count, only route='edges' uses the entries.
+    return SparseEntries(make, count if fits or count > MAX_ENTRIES else None)
+
+
+@torch.compiler.disable  # torch.compile would read SciPy as Python
+def _listed(pattern: SparsePattern, value: Tensor, order: int) -> WalkFeatures:
+    r"""Returns the entries of :math:`\mathbf{W}^k` as the loads of walks of :math:`k` hops from the row to the column. Random
+    walks estimate these loads.
+    """
+    size = pattern.num_rows
+    if compiled := kernel('patterns.power_loads', value.device):
+        start, visited, length, loads = compiled(pattern, value.double(), order)
+        return WalkFeatures(start, visited, length, loads, size, order)
+    powers, step = [scipy.sparse.eye_array(size, format='csr')], pattern.to_scipy(value.double())
+    for _ in range(order):
+        powers.append(powers[-1] @ step)
+    entries = [power.tocoo() for power in powers]
+    row, col, load = (np.concatenate([getattr(power, name) for power in entries]) for name in ('row', 'col', 'data'))
+    hops = np.repeat(np.arange(order + 1), [power.nnz for power in entries])
+    start, visited, length, loads = (torch.from_numpy(array).to(value.device) for array in (row, col, hops, load))
+    return WalkFeatures.from_visits(start, visited, length, loads, size, order)
 
 
 class PowerSeriesMask(LogarithmicMask):

@@ -3,37 +3,85 @@ r"""The random walks graph-nodes kernel as a mask."""
 from __future__ import annotations
 
 from collections.abc import Hashable
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import scipy
 import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.masks.adjacency import AdjacencyMask
-from pyg_topomask.masks.base.directions import warn_of_directed, warn_of_lost_gradient
-from pyg_topomask.masks.base.expected_visits import ExpectedVisits, gram_of_powers, visits_by_hops
-from pyg_topomask.masks.base.walking import WalkingMask
-from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
+from pyg_topomask.masks.base.kinds import WalkingMask, warn_of_directed, warn_of_lost_gradient
 from pyg_topomask.operators.base import Hadamard, MaskOperator
-from pyg_topomask.operators.chain import Chain
-from pyg_topomask.operators.entries import Entries, SparseEntries
-from pyg_topomask.operators.polynomial import Polynomial
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks, blocks_of
+from pyg_topomask.operators.composed import Alternatives, Chain
+from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries, blocks_of
+from pyg_topomask.operators.polynomial import Polynomial, polynomial_terms
 from pyg_topomask.utils.checks import check_not_negative, checked_seed, per_head
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.paired import PairedWalks, paired_walks
-from pyg_topomask.walks.pairs import blocks_of_sums
+from pyg_topomask.walks.pairs import PairedWalks, blocks_of_sums, paired_walks
 from pyg_topomask.walks.stored import load_walks
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from pyg_topomask.walks.options import KernelWalkOptions
+    from pyg_topomask.masks.options import KernelWalkOptions
+
+
+# The largest number of entries in a block of rows of the powers.
+_BLOCK = 2**23
+
+
+@dataclass(frozen=True)
+class ExpectedVisits:
+    r"""The limit of infinitely many walks: the transition probabilities, and :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}`
+    for the rows of their powers, :obj:`[N, L + 1, L + 1]`, if norms need them.
+    """
+
+    hops: AdjacencyState
+    gram: Tensor | None
+    #: The mask blocks of the graphs.
+    cache: dict[Hashable, Any] = field(default_factory=dict)
+
+
+def visits_by_hops(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:
+    r"""Returns :math:`\sum_{l + l' = s} S_l S_{l'} \mathbf{P}^l (\mathbf{P}^{\top})^{l'} \mathbf{x}` for all :math:`s`,
+    :obj:`[2L + 1, N, c]`.
+    """
+    weight, pattern, count = hops.weight.to(x.dtype), hops.pattern, survival.numel()
+    sums = x.new_zeros(2 * count - 1, *x.shape)
+    for key_hops, collected in enumerate(polynomial_terms(weight, pattern, x, count, 'powers', transpose=True)):
+        for query_hops, rows in enumerate(polynomial_terms(weight, pattern, collected, count, 'powers')):
+            sums[query_hops + key_hops].add_(rows, alpha=float(survival[query_hops] * survival[key_hops]))
+    return sums
+
+
+@torch.compiler.disable  # torch.compile would read SciPy as Python
+def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) -> Tensor:
+    r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}` of the first rows, :obj:`[num_rows, L + 1, L + 1]`, in blocks
+    of rows.
+    """
+    size, device = hops.pattern.num_rows, hops.weight.device
+    step, identity = hops.pattern.to_scipy(hops.weight.double()), scipy.sparse.eye_array(size, format='csr')
+    gram = np.empty((num_rows, max_walk_length + 1, max_walk_length + 1))
+    # A row of a power has at most as many entries as there are nodes, or walks.
+    walks, most = np.ones(size), np.zeros(size)
+    for _ in range(max_walk_length + 1):
+        most, walks = most + np.minimum(walks, size), step.astype(bool) @ walks
+    block = (most[:num_rows].cumsum() // _BLOCK).astype(np.int64)
+    for rows in np.split(np.arange(num_rows), np.flatnonzero(np.diff(block)) + 1):
+        powers = [identity[rows]]
+        for length in range(max_walk_length + 1):
+            if length > 0:
+                powers.append(powers[-1] @ step)
+            for other, power in enumerate(powers):
+                gram[rows, length, other] = gram[rows, other, length] = (power * powers[-1]).sum(axis=1)
+    return torch.from_numpy(gram).to(device)
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))

@@ -10,11 +10,11 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.flow import FLOWS
+from pyg_topomask.graphs.edges import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.low_rank import low_rank_operator
+from pyg_topomask.operators.given import low_rank_operator
 from pyg_topomask.utils.checks import check_size, described
 
 # Buckets above `max_degree` double in width, enough for any 64-bit degree.

@@ -14,10 +14,10 @@ from torch.nn.functional import pad
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.masks.base.parameters import LogarithmicMask
-from pyg_topomask.operators.alternatives import Alternatives
+from pyg_topomask.masks.base.kinds import LogarithmicMask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.operators.toeplitz import Toeplitz
 from pyg_topomask.utils.checks import as_numbers, check_choice, check_whole, described, is_whole
 

@@ -16,15 +16,13 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.tree_state import TreeState
-from pyg_topomask.masks.base.directions import warn_of_lost_gradient
-from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.kinds import LogarithmicMask, warn_of_lost_gradient
 from pyg_topomask.masks.base.series import resolve_positive, series_parameter
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
+from pyg_topomask.operators.composed import Alternatives, TreeMean
+from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.operators.tree_distance import METHODS, TreeDistance, choose_method, plan_distance, plan_units
 from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
-from pyg_topomask.operators.tree_mean import TreeMean
 from pyg_topomask.utils.checks import assert_on_device, check_above_zero, check_choice, check_whole, is_number, per_head
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
 

@@ -15,7 +15,7 @@ from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, SinDegreeAttention
 from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
 from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention
-from pyg_topomask.utils.suggestions import did_you_mean
+from pyg_topomask.utils.options import did_you_mean
 
 
 def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAttention] | None = None) -> Callable[..., Module]:

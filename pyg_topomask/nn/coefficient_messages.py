@@ -7,7 +7,7 @@ from torch import Tensor
 from torch_geometric.nn.conv import MessagePassing
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.flow import check_flow, row_and_col
+from pyg_topomask.graphs.edges import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
 
 

@@ -21,13 +21,13 @@ from torch_geometric.utils import is_sparse, to_dense_batch
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
-from pyg_topomask.masks.base.directions import LEARNS_WEIGHTS
+from pyg_topomask.masks.base.kinds import LEARNS_WEIGHTS
 from pyg_topomask.nn.edge_weights import EdgeWeights
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import as_graph, check_heads
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.utils.checks import check_probability, check_size
-from pyg_topomask.utils.suggestions import instance_of
+from pyg_topomask.utils.options import instance_of
 
 
 class TopoGPSConv(GPSConv):

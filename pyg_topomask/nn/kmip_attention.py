@@ -13,10 +13,9 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.nn.edge_bias import PairFactors
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.operators.entries import Entries
-from pyg_topomask.ops.similarity import SIMILARITIES, inner_product_features
-from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, topk_inner_product
-from pyg_topomask.ops.topk_softmax_attention import attend_pairs, pattern_of_pairs, pattern_of_slots
+from pyg_topomask.operators.forms import Entries
+from pyg_topomask.ops.softmax_entries import attend_pairs, pattern_of_pairs, pattern_of_slots
+from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, SIMILARITIES, inner_product_features, topk_inner_product
 from pyg_topomask.utils.checks import (
     check_choice,
     check_even,
@@ -28,7 +27,7 @@ from pyg_topomask.utils.checks import (
 )
 from pyg_topomask.utils.functorch import unwrapped
 from pyg_topomask.utils.options import described_by
-from pyg_topomask.walks.uniform import generator_on
+from pyg_topomask.utils.random import generator_on
 
 EXTRA_EDGES = (None, 'input', 'expander', 'both')
 

@@ -11,7 +11,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import graph_of_data
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import check_size
-from pyg_topomask.utils.suggestions import instance_of
+from pyg_topomask.utils.options import instance_of
 
 
 class MaskEncoding(torch.nn.Module):

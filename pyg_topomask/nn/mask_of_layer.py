@@ -8,7 +8,7 @@ from typing import Any
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import Mask
-from pyg_topomask.utils.suggestions import instance_of
+from pyg_topomask.utils.options import instance_of
 
 
 def fit_mask(mask: Mask, heads: int) -> None:

@@ -14,7 +14,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
-from pyg_topomask.masks.base.parameters import LogarithmicMask
+from pyg_topomask.masks.base.kinds import LogarithmicMask
 from pyg_topomask.nn.coefficient_messages import CoefficientMessages
 from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
 from pyg_topomask.nn.linear import input_of, linear
@@ -25,7 +25,7 @@ from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.ops.routes.edges import linear_coefficients
 from pyg_topomask.utils.checks import check_choice, check_probability
-from pyg_topomask.utils.suggestions import instance_of
+from pyg_topomask.utils.options import instance_of
 
 
 class MaskedLinearAttention(UnderMask, CoefficientMessages):

@@ -17,11 +17,11 @@ from pyg_topomask.nn.mask_of_layer import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.entries import Entries
+from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
 from pyg_topomask.ops.routes.edges import linear_coefficients
+from pyg_topomask.ops.softmax_attention import entries_of_pairs
 from pyg_topomask.ops.softmax_entries import attend_softmax
-from pyg_topomask.ops.softmax_rows import entries_of_pairs
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.options import described_by, options_of
 

@@ -8,7 +8,7 @@ products and chains of operators are operators.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import reduce
 from numbers import Real
@@ -21,9 +21,7 @@ from torch.nn.functional import pad
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.description import build, describe, register
-from pyg_topomask.operators.entries import SparseEntries, entries_of_heads, sum_of_entries
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.operators.slots import Slots
+from pyg_topomask.operators.forms import PreparedBlocks, Slots, SparseEntries, entries_of_heads, sum_of_entries
 
 __all__ = ['LowRank', 'MaskOperator']
 
@@ -248,6 +246,28 @@ class MaskOperator(Arithmetic, ABC):
         return f'{type(self).__name__}(heads={self.heads}{sizes})'
 
 
+#: Multiplies an operator with a tensor; and returns a factor, or its magnitude.
+Multiply = Callable[[MaskOperator, Tensor], Tensor]
+Size = Callable[[Tensor], Tensor]
+
+
+@dataclass(eq=False, repr=False)
+class Composite(MaskOperator):
+    r"""An operator whose products combine those of other operators, and whose magnitudes combine magnitudes alike."""
+
+    @abstractmethod
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
+        r"""Returns the product with :obj:`x`, given the function that multiplies another operator with a tensor, and the one
+        that its factors go through.
+        """
+
+    def apply(self, x: Tensor) -> Tensor:
+        return self.combined(lambda operator, x: operator.apply(x), x, lambda factor: factor)
+
+    def magnitude(self, x: Tensor) -> Tensor:
+        return self.combined(lambda operator, x: operator.magnitude(x), x, torch.abs)
+
+
 def check_scale(scale: Tensor, heads: int) -> None:
     r"""Raises a :class:`ValueError` unless a tensor is a number, or has one number for each head."""
     if scale.dim() > 1 or scale.numel() == 0 or (scale.numel() != 1 and heads not in (1, scale.numel())):
@@ -341,7 +361,7 @@ def low_rank_rows(left: Tensor, right: Tensor, slots: Slots) -> Tensor:
 
 
 @dataclass(eq=False, repr=False)
-class Scaled(MaskOperator):
+class Scaled(Composite):
     r""":math:`c_h \mathbf{M}_h` for one number :math:`c`, or one for each head."""
 
     scale: Tensor
@@ -351,14 +371,11 @@ class Scaled(MaskOperator):
         self.segments, self.cost = self.inner.segments, self.inner.cost
         self.heads = max(self.inner.heads, self.scale.numel())
 
-    def apply(self, x: Tensor) -> Tensor:
-        return self.inner.apply(x) * self.scale.to(x.dtype).unsqueeze(-1)
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
+        return multiply(self.inner, x) * size(self.scale.to(x.dtype)).unsqueeze(-1)
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
         return self.inner.rows(slots, dtype) * self.scale.to(dtype).unsqueeze(-1)
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        return self.inner.magnitude(x) * self.scale.to(x.dtype).unsqueeze(-1).abs()
 
     @property
     def T(self) -> MaskOperator:
@@ -387,7 +404,7 @@ class Scaled(MaskOperator):
 
 
 @dataclass(eq=False, repr=False)
-class Hadamard(MaskOperator):
+class Hadamard(Composite):
     r"""The entrywise product with a mask of low rank, :math:`\mathbf{A} \mathbf{B}^{\top}` with factors :obj:`[N, H or 1, r]`:
     :math:`(\mathbf{M} \circ \mathbf{A} \mathbf{B}^{\top}) \mathbf{x} = \sum_r \mathbf{a}_r \circ \mathbf{M} (\mathbf{b}_r \circ
     \mathbf{x})`.
@@ -401,16 +418,12 @@ class Hadamard(MaskOperator):
         self.segments, self.cost = self.inner.segments, self.inner.cost * self.left.size(-1)
         self.heads = max(self.inner.heads, self.left.size(1), self.right.size(1))
 
-    def apply(self, x: Tensor) -> Tensor:
-        terms = (a * self.inner.apply(b * x) for a, b in zip(_ranks(self.left, x), _ranks(self.right, x), strict=True))
-        return sum(terms, start=torch.zeros_like(x))
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
+        ranks = zip(_ranks(size(self.left), x), _ranks(size(self.right), x), strict=True)
+        return sum((a * multiply(self.inner, b * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
         return self.inner.rows(slots, dtype) * low_rank_rows(self.left.to(dtype), self.right.to(dtype), slots)
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        ranks = zip(_ranks(self.left.abs(), x), _ranks(self.right.abs(), x), strict=True)
-        return sum((a * self.inner.magnitude(b * x) for a, b in ranks), start=torch.zeros_like(x))
 
     @property
     def T(self) -> MaskOperator:
@@ -442,7 +455,7 @@ def _products(factor: Tensor, x: Tensor) -> Tensor:
 
 
 @dataclass(eq=False, repr=False)
-class _Terms(MaskOperator):
+class _Terms(Composite):
     r"""A combination of masks that is sparse, or of low rank, if all of them are."""
 
     terms: tuple[MaskOperator, ...]
@@ -466,14 +479,11 @@ class Sum(_Terms):
         self.segments, self.heads = check_graphs(self.terms), common_heads(self.terms)
         self.cost = sum(term.cost for term in self.terms)
 
-    def apply(self, x: Tensor) -> Tensor:
-        return reduce(torch.add, (term.apply(x) for term in self.terms))
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
+        return reduce(torch.add, (multiply(term, x) for term in self.terms))
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
         return reduce(torch.add, (term.rows(slots, dtype) for term in self.terms))
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        return reduce(torch.add, (term.magnitude(x) for term in self.terms))
 
     @property
     def T(self) -> MaskOperator:
@@ -507,18 +517,12 @@ class Heads(_Terms):
         costs = (term.cost * width for term, width in zip(self.terms, self.widths, strict=True))
         self.cost = sum(costs) // self.heads
 
-    def apply(self, x: Tensor) -> Tensor:
-        parts = zip(self.terms, x.split(self.widths, dim=1), strict=True)
-        return torch.cat([term.apply(part) for term, part in parts], dim=1)
+    def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
+        return torch.cat(list(map(multiply, self.terms, x.split(self.widths, dim=1))), dim=1)
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
         parts = zip(self.terms, self.widths, strict=True)
         return torch.cat([term.rows(slots, dtype).expand(-1, width, -1) for term, width in parts], dim=1)
-
-    def magnitude(self, x: Tensor) -> Tensor:
-        return torch.cat(
-            [term.magnitude(part) for term, part in zip(self.terms, x.split(self.widths, dim=1), strict=True)], dim=1
-        )
 
     @property
     def T(self) -> MaskOperator:

@@ -13,7 +13,7 @@ from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.prepared_blocks import blocks_of, units_of
+from pyg_topomask.operators.forms import blocks_of, units_of
 from pyg_topomask.operators.sparse_matmul import product, sample, spmm
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
@@ -52,10 +52,10 @@ class Polynomial(MaskOperator):
         return 1 not in learnable and not self.value.requires_grad  # gradients of the entries have none
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        return kernel('attend_polynomial', q.device)(*self._arguments(q.dtype), q, k, v)
+        return kernel('polynomial.attend_polynomial', q.device)(*self._arguments(q.dtype), q, k, v)
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
-        compiled = kernel('attend_polynomial_backward', q.device)
+        compiled = kernel('polynomial.attend_polynomial_backward', q.device)
         *grads, grad_coefficients = compiled(*self._arguments(q.dtype), q, k, v, grad)
         return [*grads, *(grad_coefficients.to(self.coefficients.dtype) for _ in learnable)]
 
@@ -118,7 +118,7 @@ def polynomial_blocks(value: Tensor, pattern: SparsePattern, basis: Tensor, meth
     """
     if value.requires_grad:
         return _PolynomialBlocks.apply(basis, value.unsqueeze(0), method, segments, *pattern.tensors)
-    if compiled := kernel('polynomial_blocks', value.device):
+    if compiled := kernel('polynomial.polynomial_blocks', value.device):
         return compiled(pattern, value, basis, method, segments)
     return blocks_of(lambda x: polynomial_terms(value, pattern, x, basis.size(1), method), basis, segments)
 
@@ -205,7 +205,7 @@ def _keep(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
 class _Polynomial(LoopedFunction):
     @staticmethod
     def forward(x: Tensor, coefficients: Tensor, value: Tensor, method: str, transpose: bool, *pattern: Tensor) -> Tensor:
-        if compiled := kernel('polynomial_action', x.device):
+        if compiled := kernel('polynomial.polynomial_action', x.device):
             return compiled(*_matrix(value, pattern, transpose), coefficients, method, x)
         step, columns = _raw_step(value, SparsePattern(*pattern), transpose), x.flatten(1)
         by_column, out = _by_column(coefficients, x), torch.empty_like(columns)
@@ -231,7 +231,7 @@ class _Polynomial(LoopedFunction):
             return (*gradients(plain, grads, x, coefficients, value), None, None) + (None,) * len(pattern)
         if ctx.needs_input_grad[2]:
             return (*_backward_with_entries(ctx, grads[0]), None, None) + (None,) * len(pattern)
-        if compiled := kernel('polynomial_action_backward', x.device):
+        if compiled := kernel('polynomial.polynomial_action_backward', x.device):
             matrix = _matrix(value, pattern, ctx.transpose)
             return (*compiled(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
         step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
@@ -332,7 +332,7 @@ class _PolynomialBlocks(LoopedFunction):
     def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
         basis, value, *tensors = ctx.saved_tensors
         pattern, learned = SparsePattern(*tensors), ctx.needs_input_grad[0]
-        compiled = kernel('polynomial_blocks_backward', value.device)
+        compiled = kernel('polynomial.polynomial_blocks_backward', value.device)
         if compiled and not torch.is_grad_enabled():
             given = pattern, value[0], basis, ctx.method, ctx.segments, grads[0]
             grad_value, grad_basis = compiled(*given, learned)

@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.slots import Slots
+from pyg_topomask.operators.forms import Slots
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
 
 # The number of values to transform at a time on a CPU, so that a chunk stays in cache.

@@ -11,12 +11,11 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.forest import Forest
-from pyg_topomask.graphs.histograms import Histograms
+from pyg_topomask.graphs.forest import Forest, Histograms
+from pyg_topomask.graphs.tree_state import TreeFactors
 from pyg_topomask.machine.backend import kernel, uses_numba
-from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.slots import Slots
+from pyg_topomask.operators.forms import Slots
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import LoopedFunction
 
@@ -68,7 +67,7 @@ class TreeDistance(MaskOperator):
             for parity in (0, 1):
                 bound[:, parity::2] = bound[:, parity::2].cumsum(1)
             bound, constant = bound.flip(1), constant.abs()
-            if compiled := _kernel('tree_product', x, plan):
+            if compiled := _kernel('tree.tree_product', x, plan):
                 return compiled(_factors(bound, constant, plan), exact).to(x.dtype)
             return _sum_rings(bound, constant, exact, tree, plan[0]).to(x.dtype)
         # The error of Fourier transforms is relative to the largest sums, with the rounding of float64.
@@ -85,12 +84,12 @@ class TreeDistance(MaskOperator):
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         f, (_, *plan) = self.f, self.plan
-        return kernel('attend_tree', q.device)(_factors(*_split(f.expand(q.size(1), -1), int(plan[1])), plan), q, k, v)
+        return kernel('tree.attend_tree', q.device)(_factors(*_split(f.expand(q.size(1), -1), int(plan[1])), plan), q, k, v)
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
         f, (_, *plan) = self.f, self.plan
         split = _split(f.expand(q.size(1), -1), int(plan[1]))
-        compiled = kernel('attend_tree_backward', q.device)
+        compiled = kernel('tree.attend_tree_backward', q.device)
         *grads, grad_split = compiled(_factors(*split, plan), q, k, v, grad, bool(learnable))
         return [*grads, *(_joined(grad_split, f.size(1), *split).sum_to_size(f.shape).to(f.dtype) for _ in learnable)]
 
@@ -118,7 +117,7 @@ def plan_distance(forest: Forest, device: torch.device, method: str) -> tuple[Te
     # The diameter stays on the CPU, where the loop over distances reads it.
     tree, parent = (torch.from_numpy(array).to(device) for array in (forest.tree, forest.parent))
     plan = (tree, parent, torch.tensor(forest.diameter))
-    if preorder := kernel('preorder', device):
+    if preorder := kernel('tree.preorder', device):
         return (*plan, *preorder(forest.parent))
     return plan
 
@@ -147,7 +146,7 @@ class _TreeDistance(LoopedFunction):
         if method == 'fft':
             return _convolve(f, x, plan)
         split = _split(f, int(plan[1]))
-        if compiled := _kernel('tree_product', x, plan):
+        if compiled := _kernel('tree.tree_product', x, plan):
             return compiled(_factors(*split, plan), x)
         return _sum_rings(*split, x, tree, plan[0])
 
@@ -161,7 +160,7 @@ class _TreeDistance(LoopedFunction):
         x, f, tree, *plan = ctx.saved_tensors
         (grad,) = grads
         grad_x = grad_f = None
-        compiled = _kernel('tree_product_backward', x, plan) if ctx.method == 'rings' else None
+        compiled = _kernel('tree.tree_product_backward', x, plan) if ctx.method == 'rings' else None
         if compiled and not torch.is_grad_enabled():
             split, learn = _split(f, int(plan[1])), ctx.needs_input_grad[1]
             grad_x, grad_split = compiled(_factors(*split, plan), x, grad, learn)

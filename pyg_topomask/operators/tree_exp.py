@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.graphs.forest import Forest
+from pyg_topomask.graphs.tree_state import TreeFactors
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.machine.tree_factors import TreeFactors
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
 
@@ -47,13 +47,13 @@ class TreeExp(MaskOperator):
         return bool(self.walk)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-        total = kernel('attend_tree', q.device)(self._factors(self.a.expand(q.size(1))), q, k, v)
+        total = kernel('tree.attend_tree', q.device)(self._factors(self.a.expand(q.size(1))), q, k, v)
         return total.mul_(self.b.to(q.dtype).exp().unsqueeze(-1))
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
         a, b, length = self.a.expand(q.size(1)), self.b, self.length
         grad, learn = grad * b.to(q.dtype).exp().unsqueeze(-1), 0 in learnable or 2 in learnable
-        *grads, crossing = kernel('attend_tree_backward', q.device)(self._factors(a), q, k, v, grad, learn)
+        *grads, crossing = kernel('tree.attend_tree_backward', q.device)(self._factors(a), q, k, v, grad, learn)
         of_a, of_length = _of_exponent(crossing, a, length) if learn else (a, length)
         learned = ((self.a, of_a), (b, (q * grads[0]).sum((0, 2))), (length, of_length))
         return [*grads, *(each.sum_to_size(given.shape).to(given.dtype) for given, each in map(learned.__getitem__, learnable))]
@@ -68,7 +68,7 @@ def plan_exp(forest: Forest, device: torch.device) -> tuple[tuple[Tensor, ...], 
     *index, bounds = map(torch.from_numpy, forest.schedule)
     # The bounds stay on the CPU, where the loop over rounds reads them.
     plan = (*(array.to(device) for array in index), bounds)
-    if preorder := kernel('preorder', device):
+    if preorder := kernel('tree.preorder', device):
         return plan, tuple(preorder(forest.parent))
     return plan, ()
 

@@ -2,7 +2,7 @@ r"""Numerical operations with interchangeable backends: masked linear and softma
 
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.ops.masked_linear_attention import masked_linear_attention
-from pyg_topomask.ops.masked_softmax_attention import masked_softmax_attention
+from pyg_topomask.ops.softmax_attention import masked_softmax_attention
 from pyg_topomask.ops.topk.topk_inner_product import topk_inner_product
 
 __all__ = ['knn_graph', 'masked_linear_attention', 'masked_softmax_attention', 'topk_inner_product']

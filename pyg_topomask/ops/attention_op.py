@@ -1,4 +1,4 @@
-r"""The custom operators of attention. Each is a single node for torch.compile."""
+r"""The custom operators of attention, each a single node for torch.compile, and what their second derivatives are made of."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from pyg_topomask.graphs.segments import Segments
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.description import build
-from pyg_topomask.utils.functorch import gradients, transformable, transforms_in_operator
+from pyg_topomask.operators.sparse_matmul import sddmm, spmm
+from pyg_topomask.ops.normalize import quotient_unless, with_ones
+from pyg_topomask.utils.functorch import gradients, outside_transforms, transformable, transforms_in_operator
 
 _SCHEMA = 'Tensor q, Tensor k, Tensor v, Tensor[] tensors, Tensor[] constants, str text, int heads'
 
@@ -166,3 +170,28 @@ def _of_arguments(ctx: Any, grads: Sequence[Tensor]) -> tuple[Any, ...]:
     for index, learned in zip(ctx.learnable, grads[3:], strict=True):
         of_tensors[index] = learned
     return (*grads[:3], of_tensors, [None] * ctx.num_constants, None, None)
+
+
+def outputs_of_sums(total: Tensor, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns the outputs of an attention operator from numerators and denominators, :obj:`[N, H, d + 1]`, and the inverse
+    denominators, 0 for zero rows, :obj:`[N, H]`.
+    """
+    return quotient_unless((inverse == 0).unsqueeze(-1), total[..., :-1], total[..., -1:]), inverse
+
+
+def attend_at(pattern: SparsePattern, mask: Tensor, inputs: AttentionInputs, inverse: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Masked linear attention with a mask of given entries, :obj:`[H or 1, nnz]`."""
+    weight = sddmm(pattern, inputs.q, inputs.k) * mask
+    return outputs_of_sums(spmm(pattern, weight, with_ones(inputs.v)), inverse)
+
+
+@outside_transforms
+def all_pairs(segments: Segments) -> tuple[SparsePattern, Tensor]:
+    r"""Returns the pattern of all pairs of nodes of the same graph, by row, and the position of the second node in its graph,
+    :obj:`[num_pairs]`.
+    """
+    count = segments.sizes[segments.index]
+    row = torch.arange(segments.num_nodes, device=count.device).repeat_interleave(count)
+    position = torch.arange(row.numel(), device=count.device) - (count.cumsum(0) - count)[row]
+    size = segments.num_nodes
+    return SparsePattern.from_sorted(row, segments.first[row] + position, size, size), position

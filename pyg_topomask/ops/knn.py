@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.flow import row_and_col
+from pyg_topomask.graphs.edges import row_and_col
 from pyg_topomask.graphs.segments import by_width
 from pyg_topomask.utils.checks import check_batch, check_whole, described
 

@@ -1,4 +1,4 @@
-r"""The combine step: linear attention with any mask operator, without forming the attention matrix."""
+r"""The combine step: linear attention with any mask operator, without forming the attention matrix of large graphs."""
 
 from __future__ import annotations
 
@@ -12,15 +12,13 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.base import Heads, MaskOperator
 from pyg_topomask.operators.description import describe
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.ops.routes.blocks import attend_blocks
+from pyg_topomask.operators.forms import PreparedBlocks
+from pyg_topomask.ops.normalize import balanced, quotient
+from pyg_topomask.ops.routes.blocks import attend_blocks, attend_prepared_blocks
 from pyg_topomask.ops.routes.choice import choose_route, prepared_blocks
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
-from pyg_topomask.ops.routes.low_rank import attend_low_rank, scale_of_shared
-from pyg_topomask.ops.routes.low_rank_batch import attend_low_rank_batch, graphs_at_a_time
-from pyg_topomask.ops.routes.prepared_blocks import attend_prepared_blocks
-from pyg_topomask.ops.scaling import balanced
+from pyg_topomask.ops.routes.low_rank import attend_low_rank, attend_low_rank_batch, graphs_at_a_time, scale_of_shared
 from pyg_topomask.utils.checks import check_nodes
 
 
@@ -174,3 +172,26 @@ def check_shapes(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> None:
             f'{mask.heads} heads and {mask.segments.num_nodes} nodes for q of shape {tuple(q.shape)}',
             f'a mask bound to the same nodes, with 1 or {q.size(1)} heads',
         )
+
+
+def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) -> Tensor:
+    r"""Masked linear attention with one dense :math:`n \times n` matrix for a batch of :obj:`B` inputs of :obj:`n` tokens. It
+    is fast for small :obj:`n`. Queries and keys are features :obj:`[B, n, H, m]`, and the values and the output are :obj:`[B,
+    n, H, d]`.
+
+    Example:
+        >>> from pyg_topomask.graphs.graph import Graph
+        >>> from pyg_topomask.masks import AdjacencyMask
+        >>> mask = AdjacencyMask()(Graph.from_tensors(torch.tensor([[0], [1]]), num_nodes=2))
+        >>> dense_linear_attention(*torch.ones(3, 5, 2, 1, 4), mask).shape
+        torch.Size([5, 2, 1, 4])
+    """
+    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    with torch.autocast(v.device.type, enabled=False):
+        scaled = balanced(q.to(dtype), k.to(dtype), v.to(dtype), lambda x: x.amax(1, keepdim=True).expand_as(x))
+        query, key, value = (tensor.transpose(1, 2) for tensor in scaled[:3])
+        weight = query @ key.transpose(2, 3) * mask.to_dense().to(dtype)
+        total = weight.sum(-1, keepdim=True)
+        out = quotient(weight @ value, total, weight.detach().abs().sum(-1, keepdim=True))
+        out = out.transpose(1, 2)
+        return (out if scaled[3] is None else out * scaled[3]).to(v.dtype)

@@ -1,4 +1,4 @@
-r"""Softmax attention over the entries of a sparse mask."""
+r"""Softmax attention over the entries of a sparse mask, or over separate pairs of nodes in each head."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.machine.backend import kernel
-from pyg_topomask.operators.entries import Entries, pattern_at, positions_of
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.backend import kernel, uses_numba
+from pyg_topomask.operators.forms import Entries, pattern_at, positions_of
 from pyg_topomask.operators.sparse_matmul import sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
-from pyg_topomask.ops.scaling import capped_queries
+from pyg_topomask.ops.normalize import capped_queries
 from pyg_topomask.utils.checks import assert_on_device
-from pyg_topomask.utils.functorch import unwrapped
+from pyg_topomask.utils.functorch import is_transforming, transformable, unwrapped
 
 
 def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
@@ -55,7 +56,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     pattern, keep = pattern_at(constants, k.size(0))
     q = capped_queries(q, k, pattern)
-    if compiled := kernel('attend_softmax', q.device):
+    if compiled := kernel('entries.attend_softmax', q.device):
         return compiled(pattern, q, k, v, mask, keep)
     row = pattern.row.long().expand(q.size(1), -1)
     score = sddmm(pattern, q, k).add_(mask.log())
@@ -73,7 +74,7 @@ def _backward(
     q, k, v, (mask,), constants, *_ = inputs
     (grad, grad_alpha), (_, alpha) = grads, outputs
     pattern, keep = pattern_at(constants, k.size(0))
-    if compiled := kernel('attend_softmax_backward', q.device):
+    if compiled := kernel('entries.attend_softmax_backward', q.device):
         grads_of_inputs, grad_entries = compiled(pattern, q, k, v, grad, alpha, grad_alpha, keep)
         return [*grads_of_inputs, *(_grad_of_mask(grad_entries.t(), mask) for _ in learnable)]
     row = pattern.row.long().expand(q.size(1), -1)
@@ -114,3 +115,64 @@ def plain_softmax(inputs: AttentionInputs, alpha: Tensor) -> tuple[Tensor, Tenso
 _attend = attention_op(
     'attend_softmax', _forward, _backward, plain_softmax, lambda inputs: (inputs.q.shape[1], inputs.tensors[0].shape[1])
 )
+
+
+def pattern_of_slots(index: Tensor, valid: Tensor) -> Entries:
+    r"""Returns the pairs of a search with the same number of keys per query as a sparse matrix with :math:`NH` rows and
+    columns. Head :math:`h` of node :math:`i` is row :math:`iH + h`. This needs no sorting or counting. The nodes of the slots,
+    :obj:`[N, H, K]`, are distinct within a row, except for invalid slots, which have the value 0.
+    """
+    size = index.size(0) * index.size(1)
+    if uses_numba(index.device) and not is_transforming():  # machine code does not read the transpose
+        return Entries(SparsePattern(*_rows(index), num_cols=size), _values(valid))
+    *pattern, value = _pattern_and_value(index, valid)
+    return Entries(SparsePattern(*pattern, num_cols=size), value)
+
+
+@transformable
+def _pattern_and_value(index: Tensor, valid: Tensor) -> tuple[Tensor, ...]:
+    pattern = SparsePattern(*_rows(index), num_cols=index.size(0) * index.size(1))
+    return *pattern.tensors, _values(valid)
+
+
+def _rows(index: Tensor) -> tuple[Tensor, Tensor]:
+    num_nodes, heads, slots = index.shape
+    size = num_nodes * heads
+    kind = torch.int32 if max(size * slots, size) < 2**31 else torch.int64
+    col = (index * heads + torch.arange(heads, device=index.device).unsqueeze(1)).flatten().to(kind)
+    return torch.arange(size + 1, device=col.device, dtype=kind) * slots, col
+
+
+def _values(valid: Tensor) -> Tensor:
+    return valid.flatten().float().unsqueeze(0)
+
+
+def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
+    r"""Returns the distinct pairs as a sparse matrix with :obj:`size` rows and columns, the number of nodes times heads."""
+    row, col = unwrapped(row), unwrapped(col)
+    pattern, _ = SparsePattern.from_pairs(row, col, size, size)
+    return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
+
+
+def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+    r"""Softmax attention of each head over separate pairs, from `"Bringing k-MIP Attention to Graph Transformers"` (Eq. 4.2,
+    4.4, 4.5):
+
+    .. math::
+        \mathbf{x}'_i = \sum_{j \in K_i} a_{ij} \mathbf{v}_j, \qquad
+        a_{ij} = \frac{\exp(\mathbf{q}_i^{\top} \mathbf{k}_j / \sqrt{d})}{\sum_{j' \in K_i}
+        \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
+
+    with time and memory linear in the number of pairs, which :func:`pattern_of_slots` and :func:`pattern_of_pairs` return. The
+    arguments are otherwise those of :func:`~pyg_topomask.ops.masked_softmax_attention`. Returns the output, :obj:`[N, H, d_v]`,
+    and the coefficients before dropout, :obj:`[nnz]`.
+
+    Example:
+        >>> index = torch.tensor([[[1]], [[0]]])
+        >>> q, k, v = torch.ones(3, 2, 1, 4)
+        >>> attend_pairs(q, k, v, pattern_of_slots(index, index >= 0))[0].shape
+        torch.Size([2, 1, 4])
+    """
+    query, key, value = (x.flatten(0, 1).unsqueeze(1) for x in (q, k, v))
+    out, alpha = attend_softmax(query, key, value, entries, dropout)
+    return out.view(v.shape), alpha.squeeze(0)

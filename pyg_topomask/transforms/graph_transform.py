@@ -9,7 +9,7 @@ from torch_geometric.data.data import BaseData
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.suggestions import instance_of
+from pyg_topomask.utils.options import instance_of
 
 
 class GraphTransform(BaseTransform):

@@ -11,8 +11,8 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.edges import grid_edges
 from pyg_topomask.graphs.graph import device_of
-from pyg_topomask.graphs.grid_edges import grid_edges
 from pyg_topomask.transforms.checks import check_single
 from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import is_whole

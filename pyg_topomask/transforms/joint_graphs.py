@@ -11,7 +11,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edge_weights import edge_weights_of
+from pyg_topomask.graphs.edges import edge_weights_of
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.transforms.checks import check_has_edges, single_graph
 from pyg_topomask.utils.checks import INTEGERS

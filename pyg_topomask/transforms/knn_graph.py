@@ -6,7 +6,7 @@ from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 from torch_geometric.utils import to_undirected
 
-from pyg_topomask.graphs.flow import check_flow
+from pyg_topomask.graphs.edges import check_flow
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.transforms.checks import check_has_positions
 from pyg_topomask.transforms.graph_transform import GraphTransform

@@ -18,7 +18,7 @@ from pyg_topomask.walks.walk import sample_ensembles
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from pyg_topomask.walks.options import FeatureWalkOptions, KernelWalkOptions
+    from pyg_topomask.masks.options import FeatureWalkOptions, KernelWalkOptions
 
 
 @options_of(WalkSettings)

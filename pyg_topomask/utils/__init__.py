@@ -1,1 +1,1 @@
-r"""Small tools that know nothing of graphs: checks, options, files, digests, transforms of ``torch.func``."""
+r"""Small tools that know nothing of graphs: checks, options, files, random numbers, transforms of ``torch.func``."""

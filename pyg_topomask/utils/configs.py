@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.suggestions import did_you_mean
+from pyg_topomask.utils.options import did_you_mean
 
 _NAME = 'graphgps_configs'
 _PACKED = Path(__file__).parents[1] / _NAME

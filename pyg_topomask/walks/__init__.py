@@ -1,9 +1,7 @@
 r"""Random walks and their sparse features."""
 
-from pyg_topomask.walks.lengths import FixedLength, GeometricLength, PoissonLength, SurvivalLength, WalkLength
-from pyg_topomask.walks.sequences import RandomWalks, sample_random_walks
-from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.walk import sample_walks
+from pyg_topomask.walks.settings import FixedLength, GeometricLength, PoissonLength, SurvivalLength, WalkLength, WalkSettings
+from pyg_topomask.walks.walk import RandomWalks, sample_random_walks, sample_walks
 
 __all__ = [
     'FixedLength',

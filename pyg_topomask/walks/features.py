@@ -13,9 +13,9 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
-from pyg_topomask.machine.backend import kernel, uses_numba
+from pyg_topomask.machine.backend import call_kernel, uses_numba
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.sparse import sparse_operator
+from pyg_topomask.operators.given import sparse_operator
 from pyg_topomask.operators.sparse_matmul import multiply, sddmm
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 
@@ -96,8 +96,9 @@ class WalkFeatures:
             kinds = self.max_walk_length + 1
             narrow = self.visited.dtype == torch.int32 and self.nnz < 2**31
             if narrow and uses_numba(self.load.device) and not is_exporting():
-                features, loads = _patterns_compiled(self, kinds)
-                return SparsePattern(*features), SparsePattern(*loads)
+                visits = self.start, self.visited, self.length
+                patterns = call_kernel('patterns.patterns_of_visits', self.load.device, *visits, self.num_nodes, kinds)
+                return SparsePattern(*patterns[0]), SparsePattern(*patterns[1])
             new = self._first
             slot = new.cumsum(0) - 1
             first = new.nonzero().squeeze(1)
@@ -123,7 +124,10 @@ class WalkFeatures:
         """
         with torch.inference_mode(False):
             if uses_numba(self.load.device) and not is_exporting():
-                return _squares_compiled(self)
+                squares: Tensor = call_kernel(
+                    'pairs.squares', self.load.device, self.visits(), self.num_nodes, self.max_walk_length
+                )
+                return squares
             loads = self._slots[1]
             count = loads.rowptr.diff()[loads.row]
             total, each = int_or_symint(count.sum()), torch.arange(self.nnz, device=self.load.device)
@@ -157,19 +161,6 @@ class WalkFeatures:
         keep = self.length <= max_walk_length
         start, visited, length, load = (tensor[keep] for tensor in (self.start, self.visited, self.length, self.load))
         return WalkFeatures(start, visited, length, load, self.num_nodes, max_walk_length)
-
-
-@torch.compiler.disable  # torch.compile would read the kernels as Python
-def _squares_compiled(walks: WalkFeatures) -> Tensor:
-    squares: Tensor = kernel('squares', walks.load.device)(walks.visits(), walks.num_nodes, walks.max_walk_length)
-    return squares
-
-
-@torch.compiler.disable  # torch.compile would read the kernels as Python
-def _patterns_compiled(walks: WalkFeatures, kinds: int) -> list[tuple[Tensor, ...]]:
-    compiled = kernel('patterns_of_visits', walks.load.device)
-    patterns: list[tuple[Tensor, ...]] = compiled(walks.start, walks.visited, walks.length, walks.num_nodes, kinds)
-    return patterns
 
 
 def combine_loads(pattern: SparsePattern, load: Tensor, coefficients: Tensor) -> Tensor:

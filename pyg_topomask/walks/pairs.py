@@ -1,9 +1,12 @@
-r"""Pairs of nodes whose walks meet: the entries of the masks of graph random features."""
+r"""Walks of queries that meet walks of keys: the entries of the masks of graph random features."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from dataclasses import dataclass, field
+from functools import cached_property, partial, singledispatch
 from itertools import pairwise, starmap
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,11 +14,16 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
-from pyg_topomask.machine.backend import kernel, uses_numba
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms
+from pyg_topomask.machine.backend import call_kernel, uses_numba
+from pyg_topomask.operators.forms import Entries, SparseEntries
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept, outside_transforms
 from pyg_topomask.walks.features import WalkFeatures, combine_loads
+from pyg_topomask.walks.settings import WalkSettings
+from pyg_topomask.walks.walk import learned_walks, sample_ensembles, sample_walks
 
 # The number of meetings to sort at a time, which fits into the cache of a CPU and the memory of a GPU.
 _MEETINGS, _MEETINGS_GPU = 2**18, 2**26
@@ -24,7 +32,7 @@ _MEETINGS_COMPILED, _KINDS = 2**22, 63
 
 
 # The pattern of the pairs that meet, that of the loads (pair, kind), or None for loads of all kinds, and the loads.
-_Meetings = tuple[SparsePattern, SparsePattern | None, Tensor]
+_Loads = tuple[SparsePattern, SparsePattern | None, Tensor]
 
 
 class PairLoads:
@@ -52,7 +60,7 @@ class PairLoads:
         self._hops = torch.from_numpy(np.unique(kind, return_index=True)[1] if kinds == 'sums' else np.arange(kind.size))
         self._hops = self._hops.to(query.load.device)
         compiled = self._hops.numel() <= _KINDS and uses_numba(query.load.device)
-        meet: Callable[..., _Meetings] = _meet_compiled if compiled else _meet
+        meet: Callable[..., _Loads] = _meet_compiled if compiled else _meet
         #: The loads, or those of all kinds of each pair, :obj:`[nnz, kinds]`.
         self.loads: Tensor
         # Computed immediately, because torch.compile may use the entries instead of the blocks later. Of sums there are few,
@@ -70,18 +78,11 @@ def blocks_of_sums(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, s
     graph, by row, :obj:`[2L + 1, num_pairs]`.
     """
     if uses_numba(query.load.device):
-        return _blocks_compiled(query, key, dtype, segments)
+        arguments = query.visits(dtype), key.visits(dtype), query.max_walk_length, segments.ptr
+        return call_kernel('pairs.blocks_of_sums', query.load.device, *arguments)
     pairs = PairLoads(query, key, dtype, 'sums')
     blocks = pairs.loads.new_zeros(pairs.loads.size(1), segments.num_pairs)
     return blocks.index_copy_(1, segments.pairs(pairs.pattern.row, pairs.pattern.col), pairs.loads.t())
-
-
-@torch.compiler.disable  # torch.compile would read the kernels as Python
-def _blocks_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, segments: Segments) -> Tensor:
-    blocks: Tensor = kernel('blocks_of_sums', query.load.device)(
-        query.visits(dtype), key.visits(dtype), query.max_walk_length, segments.ptr
-    )
-    return blocks
 
 
 def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
@@ -94,7 +95,7 @@ def _kinds(query_hops: int, key_hops: int, kinds: str) -> NDArray[np.int64]:
     return hops * (key_hops + 1) + other
 
 
-def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool) -> _Meetings:
+def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool) -> _Loads:
     r"""Returns the loads of all meetings. With :obj:`every`, they are those of all kinds, :obj:`[nnz, kinds]`."""
     num_nodes, width, size = query.num_nodes, kind.shape[1], int(kind.max()) + 1
     kind_of_hops = torch.from_numpy(kind).flatten().to(query.load.device)
@@ -132,12 +133,9 @@ def _meet(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDAr
     return pattern, SparsePattern.from_sorted(slot, combination, pair.numel(), size), load
 
 
-@torch.compiler.disable
-def _meet_compiled(
-    query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool
-) -> _Meetings:
-    compiled, visits = kernel('meet', query.load.device), (query.visits(dtype), key.visits(dtype))
-    pattern, loads, load = compiled(*visits, query.num_nodes, kind, every, _MEETINGS_COMPILED)
+def _meet_compiled(query: WalkFeatures, key: WalkFeatures, dtype: torch.dtype, kind: NDArray[np.int64], every: bool) -> _Loads:
+    arguments = query.visits(dtype), key.visits(dtype), query.num_nodes, kind, every, _MEETINGS_COMPILED
+    pattern, loads, load = call_kernel('pairs.meet', query.load.device, *arguments)
     return SparsePattern(*pattern, num_cols=query.num_nodes), None if every else SparsePattern(*loads), load
 
 
@@ -169,3 +167,114 @@ def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
         return count_pairs(query, key)
     sample = query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T
     return estimate_entries(np.diff(sample.indptr), size)
+
+
+@dataclass(frozen=True)
+class Meetings:
+    r"""The meetings of the walks of queries and keys: which products of features the entries of a mask add up.
+
+    Args:
+        pattern (SparsePattern): The positions of the entries.
+        slot (torch.Tensor): The entry of each meeting.
+        query (torch.Tensor): The feature of the query in each meeting.
+        key (torch.Tensor): The feature of the key in each meeting.
+    """
+
+    pattern: SparsePattern
+    slot: Tensor
+    query: Tensor
+    key: Tensor
+
+    @classmethod
+    def of(cls, query: SparsePattern, key: SparsePattern) -> Meetings:
+        r"""Returns the meetings in nodes that both visit, given the positions of the features."""
+        visited, first = query.col.long(), key.rowptr_t.long()
+        count = first.diff().index_select(0, visited)
+        of_query = torch.arange(query.nnz, device=count.device).repeat_interleave(count)
+        place = torch.arange(of_query.numel(), device=count.device) + (first[visited] - (count.cumsum(0) - count))[of_query]
+        pattern, slot = SparsePattern.from_pairs(query.row[of_query], key.col_t[place], query.num_rows, key.num_rows)
+        return cls(pattern, slot, of_query, key.perm_t[place].long())
+
+    def entries(self, query: Tensor, key: Tensor) -> Tensor:
+        r"""Returns the entries, :obj:`[H, nnz]`, for the features of queries and keys, in the same shape."""
+        products = query.t().index_select(0, self.query) * key.t().index_select(0, self.key)
+        return products.new_zeros(self.pattern.nnz, products.size(1)).index_add(0, self.slot, products).t().contiguous()
+
+
+@dataclass
+class PairedWalks:
+    r"""The walks of the queries and of the keys of a mask, which may be the same."""
+
+    query: WalkFeatures
+    key: WalkFeatures
+    #: The walks stitched to these.
+    stitched: tuple[PairedWalks, ...] = ()
+    #: The mask blocks of the graphs.
+    cache: dict[Hashable, Any] = field(default_factory=dict)
+    _pairs: dict[Hashable, PairLoads] = field(default_factory=dict)
+
+    def renumbered(self, place: Tensor) -> PairedWalks:
+        r"""Returns the walks on nodes with other numbers, :obj:`[N]`."""
+        query = self.query.renumbered(place)
+        key = query if self.key is self.query else self.key.renumbered(place)
+        return PairedWalks(query, key, tuple(state.renumbered(place) for state in self.stitched))
+
+    @cached_property
+    def num_features(self) -> int:
+        each = (int_or_symint(walks.visitors.sum()) for walks in (self.query, self.key))
+        return sum(each) + sum(state.num_features for state in self.stitched)
+
+    @cached_property
+    def num_pairs(self) -> int:
+        return count_pairs(self.query, self.key)
+
+    @cached_property
+    def estimated_entries(self) -> int:
+        return estimate_pairs(self.query, self.key)
+
+    def listed(self, make: Callable[[PairedWalks], Entries], estimated: bool = False) -> SparseEntries | None:
+        r"""Returns the entries that a function makes of the walks, with a bound of their number, or an estimate. On shards, it
+        makes them of the walks that meet walks of this process, if these are few.
+        """
+        return SparseEntries(lambda: make(self), self.estimated_entries if estimated else self.num_pairs)
+
+    @property
+    def learned(self) -> bool:
+        r"""Whether loads hand gradients on to edge weights."""
+        return self.query.load.requires_grad
+
+    def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
+        r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
+        if self.learned:
+            make = partial(Meetings.of, self.query.pattern, self.key.pattern)
+            meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
+            query, key = self.query.values(query_modulation), self.key.values(key_modulation)
+            return Entries(meetings.pattern, meetings.entries(query, key))
+        pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
+        return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
+
+    def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        r"""Returns the loads of all pairs of meeting walks, computed once."""
+        known = self._pairs.get((dtype, kinds))
+        return known or kept(self._pairs, (dtype, kinds), lambda: self._meet(dtype, kinds))
+
+    def _meet(self, dtype: torch.dtype, kinds: str) -> PairLoads:
+        if is_exporting():
+            raise ArgumentError('mask', 'entries of a mask estimated by walks on a new graph', 'a Graph that was used before')
+        return PairLoads(self.query, self.key, dtype, kinds)
+
+
+@singledispatch
+def paired_walks(
+    graph: Graph,
+    settings: WalkSettings,
+    seed: int | None,
+    generator: torch.Generator | None,
+    again: bool,
+    learned: bool = False,
+) -> PairedWalks:
+    r"""Samples walks as :func:`~pyg_topomask.walks.walk.sample_ensembles`. More walks may follow :obj:`again`. Shards sample
+    those from their nodes. Loads hand gradients on to :obj:`learned` edge weights.
+    """
+    sample = partial(learned_walks, keep=seed is not None) if learned else sample_walks
+    return PairedWalks(*sample_ensembles(graph, settings, seed, generator, sample))

@@ -12,11 +12,9 @@ from torch_geometric.data import Data
 from torch_geometric.data.storage import BaseStorage
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.flow import FLOWS
+from pyg_topomask.graphs.edges import FLOWS, NORMALIZATIONS
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.normalization import NORMALIZATIONS
-from pyg_topomask.graphs.stored_elsewhere import remember
-from pyg_topomask.graphs.stored_rows import rows_to_store, used_rows
+from pyg_topomask.graphs.stored import remember, rows_to_store, used_rows
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import WalkSettings
 

@@ -1,25 +1,27 @@
-r"""Random walks from every node at once."""
+r"""Random walks from every node at once, which may hand gradients on to edge weights."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.shared import graph_of_data
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.utils.checks import check_choice, checked_seed
 from pyg_topomask.utils.functorch import is_exporting
+from pyg_topomask.utils.random import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.lengths import SurvivalLength
-from pyg_topomask.walks.samplers import SAMPLERS
-from pyg_topomask.walks.settings import WalkSettings
-from pyg_topomask.walks.transitions import Transitions, as_factor
-from pyg_topomask.walks.uniform import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
+from pyg_topomask.walks.settings import SurvivalLength, WalkSettings
+from pyg_topomask.walks.steps import SAMPLERS, Transitions, as_factor, order_of_edges
 
 # The settings of exported walks, beside the probabilities of their lengths.
 _OPTIONS = ('num_walks', 'sampler', 'transition', 'normalization', 'flow', 'importance')
@@ -139,7 +141,7 @@ def walk_compiled(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Samples walks as :func:`walks_from` by machine code. Without :obj:`merge`, returns every visit."""
-    compiled, sampler = kernel('walk', transitions.first.device), SAMPLERS[settings.sampler]
+    compiled, sampler = kernel('walk.walk', transitions.first.device), SAMPLERS[settings.sampler]
     tables = transitions.first, transitions.edges, as_factor(transitions.edges), transitions.cumulative
     given = nodes, position, tables, settings.num_walks, settings.survival, seed_offset(seed)
     return compiled(*given, sampler.antithetic, sampler.coupled, sampler.repelling, settings.importance, merge)
@@ -205,3 +207,115 @@ def crossed(
     steps = torch.arange(len(visits), device=device, dtype=index)
     counts = torch.tensor([len(column[0]) for column in visits], device=device)
     return start, visited, steps.repeat_interleave(counts, output_size=start.numel()), hops
+
+
+class RandomWalks(NamedTuple):
+    r"""What :func:`sample_random_walks` returns."""
+
+    nodes: Tensor
+    load: Tensor
+
+
+@torch.no_grad()
+def sample_random_walks(graph: Graph | Data, settings: WalkSettings, seed: int) -> RandomWalks:
+    r"""Samples the walks of :func:`~pyg_topomask.walks.sample_walks` and returns them node by node. With the same settings and
+    seed, they are the same walks, so that a feature is the mean of the loads of its visits:
+
+    .. math::
+        \phi_l(i)_v = \frac{1}{m} \sum_{w=1}^{m} \mathrm{load}_{i w l} \, [\mathrm{nodes}_{i w l} = v]
+
+    A mask with one ensemble of walks, such as :obj:`GRFMask(seed=0)`, has those of the seed :obj:`2 * seed`. Memory is that of
+    all visits, :math:`O(N m L)` for :math:`m` walks of up to :math:`L` hops.
+
+    Args:
+        graph (Graph or torch_geometric.data.Data): The graphs to walk on.
+        settings (WalkSettings): The settings of the walks.
+        seed (int): The walks of a graph depend only on this seed and the graph.
+
+    Returns:
+        (torch.Tensor, torch.Tensor): The nodes that each walk visits, :obj:`[N, m, L + 1]`, from its start on, int64, and the
+        loads of its prefixes (Eq. 9 and 10 of `"Linear Transformer Topological Masking with Graph Random Features"
+        <https://arxiv.org/abs/2410.03462>`_), of the same shape. After the end of a walk, the node is -1 and the load 0.
+
+    Example:
+        >>> graph = Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2)
+        >>> walks = sample_random_walks(graph, WalkSettings(num_walks=1, p_halt=0.0, max_walk_length=3), seed=0)
+        >>> walks.nodes.squeeze(1).tolist()
+        [[0, 1, 0, 1], [1, 0, 1, 0]]
+    """
+    graph = graph if isinstance(graph, Graph) else graph_of_data(graph)
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
+    size, walks, longest = graph.num_nodes, settings.num_walks, settings.max_walk_length
+    uniform = counter_uniform(seed, graph.segments.position, walks)
+    _, visited, length, hops = crossed(transitions, settings, uniform, range(size))
+    load = loads_of(hops, transitions.factor, settings, size) * walks
+    nodes = torch.full((size * walks, longest + 1), -1, device=graph.device)
+    loads = load.new_zeros(nodes.shape)
+    nodes[:, 0], loads[:, 0] = torch.arange(size, device=graph.device).repeat_interleave(walks), 1.0
+    going = torch.arange(size * walks, device=graph.device)
+    for step, (kept, *_) in enumerate(hops, start=1):
+        going = going if kept is None else going[kept]
+        made = length == step
+        nodes[going, step], loads[going, step] = visited[made].long(), load[made]
+    shape = size, walks, longest + 1
+    return RandomWalks(nodes.view(shape), loads.view(shape))
+
+
+@dataclass(frozen=True)
+class CrossedEdges:
+    r"""The walks of :func:`~pyg_topomask.walks.walk.sample_walks`, by the edges that they cross.
+
+    Args:
+        order (torch.Tensor): The edges in the order in which hops name them, :obj:`[E]`.
+        inverse (torch.Tensor): The inverse probability of each edge in this order, :obj:`[E]`.
+        hops (list): The edges that the walkers cross.
+        features (WalkFeatures): The positions of the loads.
+        slot (torch.Tensor): The place of each visit among them.
+    """
+
+    order: Tensor
+    inverse: Tensor
+    hops: Sequence[Hop]
+    features: WalkFeatures
+    slot: Tensor
+
+
+def learned_walks(graph: Graph, settings: WalkSettings, seed: int, keep: bool = False) -> WalkFeatures:
+    r"""Returns the walks of :func:`~pyg_topomask.walks.walk.sample_walks`, with loads that hand gradients on to the edge
+    weights. The walks and the probabilities that drew them count as fixed, so that the gradient of a mask that is linear in
+    the loads is unbiased. Graphs that differ in their weights alone may :obj:`keep` walks that do not depend on weights.
+    """
+    make = partial(_crossed, graph, settings, seed)
+    fixed = keep and settings.transition == 'uniform' and not graph.cached_of_edges('parallel', partial(_has_parallel, graph))
+    walks = graph.cached_of_edges(('walks', settings, seed), make) if fixed else make()
+    weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype)
+    load = loads_of(walks.hops, weight.index_select(0, walks.order) * walks.inverse, settings, graph.num_nodes)
+    return walks.features.with_loads(load.new_zeros(walks.features.nnz).index_add(0, walks.slot, load))
+
+
+@torch.no_grad()
+def _crossed(graph: Graph, settings: WalkSettings, seed: int) -> CrossedEdges:
+    transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
+    uniform = counter_uniform(seed, graph.segments.position, settings.num_walks, 0)
+    start, visited, length, hops = crossed(transitions, settings, uniform, range(graph.num_nodes))
+    longest = settings.max_walk_length
+    ones = torch.ones(start.numel(), dtype=graph.weight_dtype, device=graph.device)
+    features = WalkFeatures.from_visits(start, visited, length, ones, graph.num_nodes, longest)
+    _ = features.pattern  # copies share it
+    of_visits, of_entries = (
+        (first.long() * graph.num_nodes + last) * (longest + 1) + number
+        for first, last, number in ((start, visited, length), (features.start, features.visited, features.length))
+    )
+    order = order_of_edges(graph, settings.flow)
+    if settings.transition == 'uniform':
+        row = graph.row_and_col(settings.flow)[0].index_select(0, order)
+        inverse = transitions.first[:, 1].index_select(0, row).to(graph.weight_dtype)
+    else:
+        weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype).index_select(0, order)
+        inverse = transitions.factor.to(weight.dtype) / weight.masked_fill(weight == 0, 1.0)
+    return CrossedEdges(order, inverse, hops, features, torch.searchsorted(of_entries, of_visits))
+
+
+def _has_parallel(graph: Graph) -> bool:
+    source, target = graph.edge_index.long()
+    return (source << 32 | target).unique().numel() < graph.num_edges

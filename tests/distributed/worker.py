@@ -42,9 +42,9 @@ from pyg_topomask.distributed import (
     check_parameters,
     convert_norms,
     mean_over_nodes,
-    meetings,
     storage,
     sum_gradients,
+    walks,
 )
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, HeatKernelMask, LowRankMask, PackingMask, TreeMask
@@ -97,8 +97,8 @@ def bytes_of_step(name: str) -> dict[str, Any]:
     sizes = {'forward': after - before, 'backward': graph.bytes_sent - after, 'nodes': graph.num_nodes}
     halo = graph.halo
     if name.startswith('grf'):
-        walks = graph.state(layer.mask)
-        halo = walks.meetings.halo if name == 'grf' else walks.query.halo
+        state = graph.state(layer.mask)
+        halo = state.meetings.halo if name == 'grf' else state.query.halo
     return {**sizes, 'sent': halo.send.numel(), 'received': halo.nodes.numel()}
 
 
@@ -126,7 +126,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         return TopoGPSConv(CHANNELS, conv, attn=linear(PackingMask)(), norm=norm)(x, graph.edge_index, graph=graph)
 
     def with_many_meetings() -> Any:
-        with patch.object(meetings, 'MOST', 0):
+        with patch.object(walks, 'MOST', 0):
             return attend(GRFSoftmaxAttention(CHANNELS, 2, seed=7))
 
     def seeded(seed: int) -> torch.nn.Module:

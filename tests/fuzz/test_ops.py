@@ -24,14 +24,13 @@ from torch import Tensor
 
 from pyg_topomask import Graph, ops
 from pyg_topomask.masks import AdjacencyMask, convolve, deconvolve, kernel_series, modulation
-from pyg_topomask.masks.base.kernels import KERNELS
+from pyg_topomask.masks.base.series import KERNELS
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import knn_graph, topk_inner_product
 from pyg_topomask.ops.routes.choice import choose_route
-from pyg_topomask.ops.similarity import inner_product_features
 from pyg_topomask.ops.softmax_entries import attend_softmax
-from pyg_topomask.ops.topk.topk_inner_product import choose_topk_backend
+from pyg_topomask.ops.topk.topk_inner_product import choose_topk_backend, inner_product_features
 
 # Public functions and those that they are made of, by the test that draws each.
 FUZZED = {

@@ -13,8 +13,8 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 from torch_geometric.transforms import ToSparseTensor
 
-from pyg_topomask.graphs.forward_pass import ForwardPass
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.states import ForwardPass
 from pyg_topomask.masks import CausalMask, GRFMask
 from pyg_topomask.nn import GRFAttention
 

@@ -8,15 +8,15 @@ import torch
 from graphs import random_tree
 from torch import Tensor
 
-from pyg_topomask.graphs.edge_checks import check_edges
+from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.forest import Forest
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.machine import backend
 from pyg_topomask.masks import AdjacencyMask
-from pyg_topomask.masks.base.power_entries import _listed, count_within
-from pyg_topomask.operators.spectral_bound import GlobalReductions, spectral_bound
+from pyg_topomask.masks.power_series import _listed, count_within
+from pyg_topomask.operators.exponential import GlobalReductions, spectral_bound
 from pyg_topomask.walks.features import WalkFeatures
 
 patterns = pytest.importorskip('pyg_topomask.machine.patterns', reason='Numba is not installed')

@@ -28,7 +28,7 @@ from pyg_topomask.masks import (
     PowerSeriesMask,
 )
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.chain import Chain
+from pyg_topomask.operators.composed import Chain
 from pyg_topomask.testing import assert_mask_operator
 
 pytestmark = pytest.mark.filterwarnings('ignore:The spectral radius')

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask import masks
-from pyg_topomask.masks.base.directions import DIRECTIONS
+from pyg_topomask.masks.base.kinds import DIRECTIONS
 
 #: Every public mask, made for the path 0 -> 1 -> 2 -> 3, and what the matrix shows.
 MASKS: dict[str, tuple[str, Callable[[], masks.Mask]]] = {

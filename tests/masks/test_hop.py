@@ -103,8 +103,8 @@ def test_pairs_that_are_too_many_are_never_begun() -> None:
     data = Data(edge_index=torch.cat([star, star.flip(0)], 1), num_nodes=20_000)
     refused = pytest.raises(ValueError, match=r'^max_hops: got 2 hops .*400,000,000 pairs')
     with (
-        mock.patch('pyg_topomask.masks.base.hop_pairs.kernel', None),
-        mock.patch('pyg_topomask.masks.base.hop_pairs.scipy', None),
+        mock.patch('pyg_topomask.masks.hop.kernel', None),
+        mock.patch('pyg_topomask.masks.hop.scipy', None),
         refused,
     ):
         HopMask(max_hops=2)(data)
@@ -122,8 +122,8 @@ def test_hubs_in_the_sample_do_not_count_as_typical(hub: int) -> None:
 def test_pairs_beyond_the_estimate_are_refused() -> None:
     data = Data(edge_index=ring(9), num_nodes=9)
     with (
-        mock.patch('pyg_topomask.masks.base.hop_pairs._MOST', 44),
-        mock.patch('pyg_topomask.masks.base.hop_pairs.count_within', return_value=0),
+        mock.patch('pyg_topomask.masks.hop._MOST_PAIRS', 44),
+        mock.patch('pyg_topomask.masks.hop.count_within', return_value=0),
         pytest.raises(ValueError, match=r'^max_hops: got 2 hops .* 45 pairs'),
     ):
         HopMask(max_hops=2)(data)

@@ -23,7 +23,7 @@ from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import choose_route
 from pyg_topomask.testing import assert_mask_operator
-from pyg_topomask.walks.paired import PairedWalks
+from pyg_topomask.walks.pairs import PairedWalks
 
 ALPHA = torch.tensor([[1.0, 0.5, -0.25], [0.75, 0.0, 0.5]])
 

@@ -5,7 +5,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask
-from pyg_topomask.masks.padding import PaddingMask
+from pyg_topomask.masks.low_rank import PaddingMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 

@@ -5,7 +5,7 @@ from oracles import confidence, standard_scores
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.masks.stochastic_rpe import StochasticRPEMask
+from pyg_topomask.masks.low_rank import StochasticRPEMask
 from pyg_topomask.testing import assert_mask_operator
 
 

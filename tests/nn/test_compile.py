@@ -57,7 +57,7 @@ from pyg_topomask.operators import description
 CHANNELS, HEADS = 8, 2
 CHOICE = importlib.import_module('pyg_topomask.ops.routes.choice')
 ROUTE_FILES = ('blocks', 'edges', 'features', 'low_rank')
-COMBINE = ('masked_linear_attention.py', 'masked_softmax_attention.py', *(f'routes/{name}.py' for name in ROUTE_FILES))
+COMBINE = ('masked_linear_attention.py', 'softmax_attention.py', *(f'routes/{name}.py' for name in ROUTE_FILES))
 
 pytestmark = [
     pytest.mark.filterwarnings('ignore:.*:DeprecationWarning'),

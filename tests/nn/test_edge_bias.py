@@ -30,7 +30,7 @@ from pyg_topomask.nn import (
     attention,
 )
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.ops import softmax_rows
+from pyg_topomask.ops import softmax_attention as softmax_rows
 from pyg_topomask.testing import assert_batch_invariant
 
 CHANNELS, HEADS, DIM = 8, 2, 3

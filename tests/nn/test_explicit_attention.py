@@ -32,8 +32,8 @@ from pyg_topomask.nn import AsymmetricGRFAttention
 from pyg_topomask.testing import assert_permutation_equivariant
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.paired import PairedWalks
-from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.pairs import PairedWalks
+from pyg_topomask.walks.steps import Transitions
 from pyg_topomask.walks.walk import walk
 
 # The equations --------------------------------------------------------------------------------------------------------

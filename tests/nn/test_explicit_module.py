@@ -119,7 +119,7 @@ def test_dropout_of_the_coefficients_in_training_only(name: str) -> None:
 @pytest.mark.parametrize('name', ['grf_softmax', 'asymmetric'])
 def test_too_many_entries_are_refused(name: str, looked_at: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     data, layer = small_graph(), LAYERS[name]()
-    monkeypatch.setattr('pyg_topomask.operators.entries.MAX_ENTRIES', 5)
+    monkeypatch.setattr('pyg_topomask.operators.forms.MAX_ENTRIES', 5)
     with pytest.raises(ValueError, match=r'^mask: got .* entries per head; accepted: up to 5'):
         layer(features(data), data.edge_index, return_attention_weights=looked_at)
 

@@ -44,10 +44,10 @@ def without_host_reads() -> Iterator[None]:
     with ExitStack() as stack:
         for name in READS:
             stack.enter_context(mock.patch.object(Tensor, name, refuse))
-        for module in ('edges', 'low_rank', 'low_rank_batch'):
+        for module in ('edges', 'low_rank'):
             path = f'pyg_topomask.ops.routes.{module}.known_positive'
             stack.enter_context(mock.patch(path, return_value=False))
-        stack.enter_context(mock.patch('pyg_topomask.ops.scaling.readable', return_value=False))
+        stack.enter_context(mock.patch('pyg_topomask.ops.normalize.readable', return_value=False))
         yield
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from pyg_topomask import masks, nn, transforms
 from pyg_topomask.masks import options as of_masks
+from pyg_topomask.masks import options as of_walks
 from pyg_topomask.nn import models
 from pyg_topomask.nn import options as of_layers
-from pyg_topomask.walks import options as of_walks
 
 #: The class, the type of its options, and its own arguments.
 CLASSES: list[tuple[type, type, set[str]]] = [

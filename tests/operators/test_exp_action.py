@@ -12,7 +12,7 @@ from scipy.stats import poisson
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.exp_action import chebyshev_coefficients, taylor_coefficients
+from pyg_topomask.operators.exponential import chebyshev_coefficients, taylor_coefficients
 from pyg_topomask.operators.polynomial import polynomial_action
 
 METHODS = {'chebyshev': chebyshev_coefficients, 'powers': taylor_coefficients}

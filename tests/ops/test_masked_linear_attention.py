@@ -19,7 +19,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.description import describe
-from pyg_topomask.operators.low_rank import low_rank_operator
+from pyg_topomask.operators.given import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 
 ROUTES = ('features', 'blocks', 'edges', 'low_rank')
@@ -107,7 +107,7 @@ def test_many_slices_agree_with_one(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_groups_of_one_graph_agree_with_larger_ones(monkeypatch: pytest.MonkeyPatch) -> None:
     data = GRAPHS['batch']()
     mask, (q, k, v) = low_rank(data).double()(data), inputs(data.num_nodes or 0)
-    module = importlib.import_module('pyg_topomask.ops.routes.low_rank_batch')
+    module = importlib.import_module('pyg_topomask.ops.routes.low_rank')
     monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
     results = []
     for sums in (module._SUMS, 1):

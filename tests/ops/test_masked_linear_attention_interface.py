@@ -11,8 +11,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
-from pyg_topomask.operators.alternatives import Alternatives
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.composed import Alternatives
 from pyg_topomask.operators.description import describe
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes import choice

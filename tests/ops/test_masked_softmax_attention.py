@@ -18,8 +18,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import AdjacencyMask, GRFMask, sparse_operator
-from pyg_topomask.operators.alternatives import Alternatives
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.forms import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
 from pyg_topomask.ops.softmax_entries import attend_softmax
 

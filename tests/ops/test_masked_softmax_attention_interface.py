@@ -10,8 +10,8 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask
-from pyg_topomask.operators.alternatives import Alternatives
-from pyg_topomask.operators.entries import Entries, SparseEntries
+from pyg_topomask.operators.composed import Alternatives
+from pyg_topomask.operators.forms import Entries, SparseEntries
 from pyg_topomask.ops import masked_softmax_attention
 
 # Errors ---------------------------------------------------------------------------------------------------------------

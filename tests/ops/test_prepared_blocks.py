@@ -18,7 +18,8 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask, RWGNKMask, ToeplitzMask
 from pyg_topomask.ops import masked_linear_attention
-from pyg_topomask.ops.routes import choice, prepared_blocks
+from pyg_topomask.ops.routes import blocks as prepared_blocks
+from pyg_topomask.ops.routes import choice
 from pyg_topomask.ops.routes.choice import choose_route
 
 attention = importlib.import_module('pyg_topomask.ops.masked_linear_attention')
@@ -109,7 +110,7 @@ def uneven() -> list[Data]:
 @pytest.fixture(params=['machine_code', 'torch', 'small_tiles'])
 def form(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     if request.param == 'machine_code':
-        compiled = pytest.importorskip('pyg_topomask.machine.blocks', reason='Numba is not installed')
+        compiled = pytest.importorskip('pyg_topomask.machine.batches', reason='Numba is not installed')
         monkeypatch.setattr(compiled, '_TILE', 8)
     else:
         monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)

@@ -15,9 +15,9 @@ from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, Pac
 from pyg_topomask.nn import KMIPAttention
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention, topk_inner_product
-from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
-from pyg_topomask.ops.scaling import in_range, power_of_two
-from pyg_topomask.ops.similarity import inner_product_features
+from pyg_topomask.ops.masked_linear_attention import dense_linear_attention
+from pyg_topomask.ops.normalize import in_range, power_of_two
+from pyg_topomask.ops.topk.topk_inner_product import inner_product_features
 
 SIZES, CHANNELS = (5, 4), 3
 SCALES = [(1e30, 1e30, 1e30), (1e-30, 1e-30, 1e-30), (1e30, 1e-30, 1.0), (1e-30, 1e30, 1e30), (1e13, 1e13, 1e13)]

@@ -97,8 +97,8 @@ def test_it_is_softmax_attention_with_the_logarithm_of_the_mask(name: str, monke
     reference = torch.autograd.grad((dense_attention(*leaves, matrix) * weight).sum(), wanted)
     assert all(gradient.any() for gradient in reference)
     torch.testing.assert_close(torch.autograd.grad((out * weight).sum(), wanted), reference, rtol=1e-7, atol=1e-9)
-    monkeypatch.setattr('pyg_topomask.ops.softmax_rows._FORMED', 100)  # two rows at a time
-    monkeypatch.setattr('pyg_topomask.ops.softmax_rows._TILE', 40)
+    monkeypatch.setattr('pyg_topomask.ops.softmax_attention._FORMED', 100)  # two rows at a time
+    monkeypatch.setattr('pyg_topomask.ops.softmax_attention._TILE', 40)
     out = masked_softmax_attention(*leaves, mask(data))
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
     torch.testing.assert_close(torch.autograd.grad((out * weight).sum(), wanted), reference, rtol=1e-7, atol=1e-9)
@@ -175,7 +175,7 @@ def test_gradients_with_dropout_are_those_of_the_same_coefficients(monkeypatch: 
     leaves = [tensor.requires_grad_() for tensor in inputs(24)]
     whole = attend(*leaves)
     assert torch.autograd.gradcheck(attend, leaves, fast_mode=True)
-    monkeypatch.setattr('pyg_topomask.ops.softmax_rows._FORMED', 100)
+    monkeypatch.setattr('pyg_topomask.ops.softmax_attention._FORMED', 100)
     torch.testing.assert_close(attend(*leaves), whole)
 
 
@@ -198,7 +198,7 @@ class Largest(TorchDispatchMode):
     'mask', [lambda: TreeMask(2), lambda: ToeplitzMask(2, 1), lambda: CausalMask(), lambda: HeatKernelMask(2)]
 )
 def test_no_tensor_has_a_number_for_each_pair_of_nodes(mask: Callable[[], Mask], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr('pyg_topomask.ops.softmax_rows._FORMED', 2**14)
+    monkeypatch.setattr('pyg_topomask.ops.softmax_attention._FORMED', 2**14)
     data, leaves = undirected_path(500), [torch.randn(500, 2, 4, requires_grad=True) for _ in range(3)]
     operator = mask()(data)
     with Largest() as mode:
@@ -274,7 +274,7 @@ def test_coefficients_are_those_of_all_pairs_of_a_graph(monkeypatch: pytest.Monk
     q, k, v = (lin(x).view(-1, 2, 4).detach().numpy() for lin in (layer.lin_q, layer.lin_k, layer.lin_v))
     _, expected = softmax_attention(q, k, v, dense(layer.mask, data).numpy())
     np.testing.assert_allclose(alpha.detach().numpy().T, expected[:, pairs[1], pairs[0]], rtol=1e-4, atol=1e-6)
-    monkeypatch.setattr('pyg_topomask.ops.softmax_rows._MOST_PAIRS', 100)
+    monkeypatch.setattr('pyg_topomask.ops.softmax_attention._MOST_PAIRS', 100)
     with pytest.raises(ValueError, match=r'^return_attention_weights: got True for 188 pairs of nodes'):
         layer(x, graph=data, return_attention_weights=True)
 
@@ -283,6 +283,6 @@ def test_what_has_no_logarithm_and_graphs_that_are_too_large_are_refused(monkeyp
     q, k, v = inputs(24)
     with pytest.raises(ValueError, match=r'^mask: got the entry -1\.0, which has no finite logarithm'):
         masked_softmax_attention(q, k, v, PackingMask()(paths()) * -1.0)
-    monkeypatch.setattr('pyg_topomask.ops.softmax_rows._LARGEST', 8)
+    monkeypatch.setattr('pyg_topomask.ops.softmax_attention._LARGEST', 8)
     with pytest.raises(ValueError, match=r'^mask: got a mask without sparse entries on a graph of 9 nodes .*up to 8 nodes'):
         masked_softmax_attention(q, k, v, TreeMask(2)(paths()))

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 import pyg_topomask.ops.topk.topk_inner_product as by_backend
-from pyg_topomask.ops.similarity import inner_product_features
-from pyg_topomask.ops.topk import rank, select
-from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, choose_topk_backend, topk_inner_product
+from pyg_topomask.ops.topk import select
+from pyg_topomask.ops.topk.topk_inner_product import BACKENDS, choose_topk_backend, inner_product_features, topk_inner_product
 
 SIZES = [0, 1, 3, 40, 0, 17, 130, 64, 65, 2, 0]
 PLAIN = ('dense', 'chunked', 'tree')
@@ -187,7 +186,7 @@ def test_many_graphs_are_searched_side_by_side(monkeypatch: pytest.MonkeyPatch) 
         return select.select_top(score, num)
 
     monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
-    monkeypatch.setattr('pyg_topomask.ops.topk.dense.select_top', count)
+    monkeypatch.setattr('pyg_topomask.ops.topk.searches.select_top', count)
     q, k, ptr = tensors([20, 3] * 200 + [500], heads=1)
     topk_inner_product(q, k, 2, ptr, memory=2**28)
     assert calls == [(200 * 3, 4), (200 * 20, 32), (500, 512)]
@@ -411,7 +410,7 @@ def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
 
 def test_rows_in_doubt_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
     doubted = []
-    monkeypatch.setattr(rank, '_search_all', lambda *args: doubted.append(args[5].numel()))
+    monkeypatch.setattr(select, '_search_all', lambda *args: doubted.append(args[5].numel()))
     q, k, _ = tensors([2000], dtype=torch.float32, dim=10)
     topk_inner_product(q, k, 5, deterministic=True)
     assert sum(doubted) < 100

@@ -13,8 +13,8 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import AddSelfLoops
 
 from pyg_topomask import Graph
+from pyg_topomask.graphs import stored as stored_blocks
 from pyg_topomask.masks import GRFMask, HopMask, Mask
-from pyg_topomask.masks.base import stored_blocks
 from pyg_topomask.nn import GRFAttention, HopAttention
 from pyg_topomask.transforms import PrepareMasks
 

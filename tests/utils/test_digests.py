@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from pyg_topomask.utils.digests import digest_of_transform
+from pyg_topomask.utils.files import digest_of_transform
 
 
 class Shift:

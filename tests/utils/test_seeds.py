@@ -1,6 +1,6 @@
 import torch
 
-from pyg_topomask.utils.seeds import seed_torch
+from pyg_topomask.utils.random import seed_torch
 
 
 def test_seeds_are_those_of_torch() -> None:

@@ -14,7 +14,7 @@ from pyg_topomask import Graph, nn
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.walks import WalkSettings, sample_walks
-from pyg_topomask.walks.learned import learned_walks
+from pyg_topomask.walks.walk import learned_walks
 
 
 def weights(edge_index: Tensor) -> Tensor:

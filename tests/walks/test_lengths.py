@@ -6,8 +6,8 @@ from scipy.stats import chi2, poisson
 from torch import Tensor
 
 from pyg_topomask.walks import FixedLength, GeometricLength, PoissonLength, SurvivalLength, WalkLength
-from pyg_topomask.walks.lengths import walk_length
-from pyg_topomask.walks.samplers import IIDSampler
+from pyg_topomask.walks.settings import walk_length
+from pyg_topomask.walks.steps import IIDSampler
 
 HOPS = np.arange(6)
 CASES: list[tuple[WalkLength, NDArray[np.float64]]] = [

@@ -6,7 +6,7 @@ from graphs import small_graph
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.walks import PoissonLength, WalkSettings
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.steps import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
 

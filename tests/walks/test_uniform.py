@@ -5,7 +5,7 @@ from oracles import confidence
 from scipy.stats import chi2
 from torch import Tensor
 
-from pyg_topomask.walks.uniform import counter_uniform, draw_seed
+from pyg_topomask.utils.random import counter_uniform, draw_seed
 
 NODES, WALKS, STEPS = 2000, 10, 5
 CHECKS = 40

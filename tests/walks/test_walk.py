@@ -16,11 +16,10 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.utils.random import Uniform, counter_uniform
 from pyg_topomask.walks import SurvivalLength, WalkSettings, sample_walks
 from pyg_topomask.walks.features import WalkFeatures
-from pyg_topomask.walks.samplers import SAMPLERS
-from pyg_topomask.walks.transitions import Transitions
-from pyg_topomask.walks.uniform import Uniform, counter_uniform
+from pyg_topomask.walks.steps import SAMPLERS, Transitions
 from pyg_topomask.walks.walk import walk as walk_from
 
 

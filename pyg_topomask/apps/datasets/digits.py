@@ -8,7 +8,7 @@ from torch_geometric.data import Data
 
 from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
-from pyg_topomask.graphs.grid_edges import grid_edges
+from pyg_topomask.graphs.edges import grid_edges
 
 
 class DigitsGrid(GeneratedDataset):

@@ -16,8 +16,7 @@ from torch_geometric.data import Data, InMemoryDataset
 import pyg_topomask
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.checks import check_choice
-from pyg_topomask.utils.digests import UNHASHABLE, digest_of_transform
-from pyg_topomask.utils.files import digest_of_files, load_tensors, save_tensors
+from pyg_topomask.utils.files import UNHASHABLE, digest_of_files, digest_of_transform, load_tensors, save_tensors
 
 SPLITS = ('train', 'val', 'test')
 

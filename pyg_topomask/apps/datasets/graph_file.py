@@ -16,9 +16,8 @@ from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transfo
 from pyg_topomask.apps.datasets.graph_files import read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.edge_weights import edge_weights_of
-from pyg_topomask.utils.digests import digest_of
-from pyg_topomask.utils.files import digest_of_files
+from pyg_topomask.graphs.edges import edge_weights_of
+from pyg_topomask.utils.files import digest_of, digest_of_files
 
 SHARES = (0.6, 0.2, 0.2)
 MASKS = tuple(f'{split}_mask' for split in SPLITS)

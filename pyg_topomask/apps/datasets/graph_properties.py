@@ -16,7 +16,7 @@ from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_split
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
-from pyg_topomask.walks.uniform import wrapped_seed
+from pyg_topomask.utils.random import wrapped_seed
 
 Edges = NDArray[np.int64]
 Generator = np.random.Generator

@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.utils.checks import check_whole, checked_seed
-from pyg_topomask.walks.uniform import wrapped_seed
+from pyg_topomask.utils.random import wrapped_seed
 
 
 class MajorityTrees(GeneratedDataset):

@@ -11,7 +11,7 @@ from torch_geometric.data import Data
 from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform, consecutive_splits
 from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
-from pyg_topomask.walks.uniform import wrapped_seed
+from pyg_topomask.utils.random import wrapped_seed
 
 HISTORY, HORIZON = 2, 6
 #: The acceleration against the third axis, the spring constant in newtons per meter, the damping ratio, and seconds per step.

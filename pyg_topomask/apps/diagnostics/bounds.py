@@ -14,7 +14,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.utils.checks import as_numbers, check_above_zero, check_whole, is_number
 from pyg_topomask.walks import GeometricLength
-from pyg_topomask.walks.transitions import Transitions
+from pyg_topomask.walks.steps import Transitions
 
 
 @torch.no_grad()

@@ -16,8 +16,7 @@ from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.nn.inputs import as_graph, check_features
 from pyg_topomask.nn.linear import input_of
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.ops.normalize import inverse_weight
-from pyg_topomask.ops.scaling import balanced
+from pyg_topomask.ops.normalize import balanced, inverse_weight
 
 
 @torch.no_grad()

@@ -21,8 +21,8 @@ from pyg_topomask.feature_maps import FEATURE_MAPS
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.masks import MASKS
-from pyg_topomask.masks.base.kernels import KERNELS
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.masks.base.series import KERNELS
+from pyg_topomask.walks.steps import SAMPLERS
 
 
 def first_sentence(thing: Any) -> str:

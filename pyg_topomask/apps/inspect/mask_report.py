@@ -47,7 +47,7 @@ from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.files import new_file, write_atomically
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.steps import SAMPLERS
 from pyg_topomask.walks.walk import sample_ensembles
 
 DELTA = 0.05

@@ -15,10 +15,10 @@ from torch_geometric.utils import from_scipy_sparse_matrix, to_scipy_sparse_matr
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks.base.kernels import named_series
+from pyg_topomask.masks.base.series import named_series
 from pyg_topomask.utils.checks import check_whole, is_whole
+from pyg_topomask.utils.random import seeds_of_ensembles
 from pyg_topomask.walks import WalkSettings, sample_walks
-from pyg_topomask.walks.uniform import seeds_of_ensembles
 
 
 class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, BaseEstimator):  # type: ignore[misc]

@@ -24,7 +24,7 @@ from pyg_topomask.apps.viz.neighborhood import neighborhood
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.steps import SAMPLERS
 
 # The most numbers in the rows of a page, the most that are computed for them, and the most visits of an ensemble of walks.
 _NUMBERS = 2**21

@@ -24,7 +24,7 @@ from pyg_topomask.apps.viz.neighborhood import neighborhood
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.utils.checks import check_whole
-from pyg_topomask.walks.samplers import SAMPLERS
+from pyg_topomask.walks.steps import SAMPLERS
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -22,7 +22,7 @@ from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
 from pyg_topomask.graphgym.names.elsewhere import remedy_of
 from pyg_topomask.graphgym.names.lookup import construct, lookup
 from pyg_topomask.transforms import AddGraphRandomFeatures
-from pyg_topomask.utils.suggestions import did_you_mean
+from pyg_topomask.utils.options import did_you_mean
 
 #: GraphGPS's loader raises on these. It has its own versions of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')
@@ -72,7 +72,7 @@ def _load_any(format: str, name: str, dataset_dir: str) -> Any:
 
 def _mark_features(dataset: Any) -> None:
     r"""Gives edge features of one number, which an encoder reads, the shape :obj:`[E, 1]`, so that masks do not take them for
-    edge weights, see :func:`~pyg_topomask.graphs.edge_weights.edge_weights_of`.
+    edge weights, see :func:`~pyg_topomask.graphs.edges.edge_weights_of`.
     """
     edge_attr = dataset._data.get('edge_attr')
     if cfg.dataset.edge_encoder and edge_attr is not None and edge_attr.dim() == 1 and edge_attr.is_floating_point():

@@ -17,8 +17,15 @@ import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.apps.datasets.file_dataset import SPLITS
 from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import warn
-from pyg_topomask.utils.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
-from pyg_topomask.utils.files import first_line, load_tensors, save_tensors
+from pyg_topomask.utils.files import (
+    UNHASHABLE,
+    digest_of,
+    digest_of_transform,
+    first_line,
+    load_tensors,
+    save_tensors,
+    steps_of,
+)
 
 Collated = tuple[Data, dict[str, Any] | None]
 

@@ -35,9 +35,8 @@ from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.transforms.graph_transform import GraphTransform
 from pyg_topomask.utils.checks import check_whole
-from pyg_topomask.utils.digests import steps_of
-from pyg_topomask.utils.files import first_line
-from pyg_topomask.utils.seeds import seed_torch
+from pyg_topomask.utils.files import first_line, steps_of
+from pyg_topomask.utils.random import seed_torch
 
 #: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}

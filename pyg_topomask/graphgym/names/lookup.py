@@ -13,7 +13,7 @@ from yacs.config import CfgNode
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.elsewhere import remedy_of
 from pyg_topomask.utils.configs import check_keys
-from pyg_topomask.utils.suggestions import did_you_mean
+from pyg_topomask.utils.options import did_you_mean
 
 T = TypeVar('T')
 

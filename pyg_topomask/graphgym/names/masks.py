@@ -15,7 +15,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import construct, decoded, read_yaml
 from pyg_topomask.masks import Mask, MultiHeadMask
 from pyg_topomask.utils.checks import is_number
-from pyg_topomask.utils.suggestions import did_you_mean
+from pyg_topomask.utils.options import did_you_mean
 
 #: The masks of the package that do not need tensors or other masks, by name in a tree. An entry is called as
 #: ``entry(heads=, **options)``.

@@ -19,7 +19,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import ExpanderMask, GRFMask, Mask, RWGNKMask
 from pyg_topomask.nn.models import GKAT, Interlacer, TopologicalViT, ViViT
 from pyg_topomask.utils.checks import is_whole
-from pyg_topomask.walks.uniform import wrapped_seed
+from pyg_topomask.utils.random import wrapped_seed
 
 
 def _build(model: Callable[..., Module], **sizes: Any) -> Any:

@@ -23,7 +23,7 @@ from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
 from pyg_topomask.nn.sparse_mask_attention import MaskedSoftmaxAttention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.utils.options import options_of
-from pyg_topomask.walks.uniform import wrapped_seed
+from pyg_topomask.utils.random import wrapped_seed
 
 READOUTS = ('sum', 'mean', 'max', 'mf', 'dm')
 

@@ -15,7 +15,7 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.masks.packing import PackingMask
+from pyg_topomask.masks.low_rank import PackingMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.nn.inputs import check_heads
 from pyg_topomask.nn.mask_of_layer import fit_mask

@@ -9,8 +9,8 @@ import torch
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.prepared_blocks import PreparedBlocks
-from pyg_topomask.operators.sparse import Sparse
+from pyg_topomask.operators.forms import PreparedBlocks
+from pyg_topomask.operators.given import Sparse
 
 ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
 

@@ -8,11 +8,10 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.machine.backend import kernel
-from pyg_topomask.operators.entries import Entries, pattern_at
+from pyg_topomask.operators.forms import Entries, pattern_at
 from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
-from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attend_at, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, quotient
-from pyg_topomask.ops.routes.plain import attend_at
 
 # Rows that are computed at a time.
 _ROWS = 2**15
@@ -21,7 +20,7 @@ _ROWS = 2**15
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, (mask,), constants, *_ = inputs
     pattern, label = pattern_at(constants, k.size(0))
-    if compiled := kernel('attend_entries', q.device):
+    if compiled := kernel('entries.attend_entries', q.device):
         return compiled(pattern, q, k, v, mask, label)
     rowptr, col, mask = pattern.rowptr, pattern.col, _entries(mask, label)
     out, inverse = v.new_empty(v.shape), q.new_empty(q.shape[:2])
@@ -54,7 +53,7 @@ def _backward(
     q, k, v, (values,), constants, *_ = inputs
     pattern, label = pattern_at(constants, k.size(0))
     grad_numerator, grad_denominator = gradients_of_sums(grads[0], *outputs)
-    if compiled := kernel('attend_entries_backward', q.device):
+    if compiled := kernel('entries.attend_entries_backward', q.device):
         return compiled(pattern, q, k, v, values, (grad_numerator, grad_denominator), bool(learnable), label)
     mask = _entries(values, label)
     grad_q, grad_k, grad_v = q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape)

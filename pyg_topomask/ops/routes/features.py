@@ -9,9 +9,8 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
+from pyg_topomask.ops.attention_op import AttentionInputs, attention_op, outputs_of_sums
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, with_ones
-from pyg_topomask.ops.routes.plain import outputs_of_sums
 
 # Numbers in the block of mask inputs that is held at a time.
 _BLOCK = 2**21

@@ -1,4 +1,4 @@
-r"""Exact search for the keys with the largest inner products."""
+r"""Exact search for the keys with the largest inner products, or with other similarities, written as such."""
 
 from __future__ import annotations
 
@@ -8,24 +8,68 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-import pyg_topomask.ops.topk.chunked as chunked
-import pyg_topomask.ops.topk.dense as dense
-import pyg_topomask.ops.topk.faiss as faiss
-import pyg_topomask.ops.topk.kd_tree as kd_tree
-import pyg_topomask.ops.topk.keops as keops
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.machine.backend import uses_numba
-from pyg_topomask.ops.scaling import in_range, power_of_two, row_size
-from pyg_topomask.ops.topk.rank import EXTRA, rank_found
+from pyg_topomask.ops.normalize import in_range, power_of_two, row_size
+from pyg_topomask.ops.topk.searches import (
+    load_faiss,
+    load_keops,
+    search_chunked,
+    search_dense,
+    search_faiss,
+    search_keops,
+    search_tree,
+)
+from pyg_topomask.ops.topk.select import EXTRA, rank_found
 from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_choice, check_whole, described
 from pyg_topomask.utils.functorch import transformable, unwrapped
+
+SIMILARITIES = ('dot', 'cosine', 'distance')
+
+
+def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -> tuple[Tensor, Tensor]:
+    r"""Returns vectors whose inner products are a similarity of queries and keys, :obj:`[N, H, d]`, up to a term of each query,
+    which neither the order of its keys nor a softmax over them sees, from `"Bringing k-MIP Attention to Graph Transformers"`
+    (Sec. 7.2):
+
+    * :obj:`"dot"`: :math:`\mathbf{q}^{\top} \mathbf{k}`;
+    * :obj:`"cosine"`: :math:`\sqrt{d} \, \mathbf{q}^{\top} \mathbf{k} / \|\mathbf{k}\|`: the order of keys is that of their
+      cosines with the query. Attention divides by :math:`\sqrt{d}`, so the softmax is that of :math:`\|\mathbf{q}\|` times
+      the cosines;
+    * :obj:`"distance"`: :math:`-\frac{1}{2} \|\mathbf{q} - \mathbf{k}\|^2`, as :math:`(\mathbf{q}, -c)^{\top} (\mathbf{k},
+      \frac{1}{2c} \|\mathbf{k}\|^2)`, about the mean of the keys of the graph, with a power of two :math:`c` of their size.
+
+    Example:
+        >>> q, k = torch.tensor([[[3.0]]]), torch.tensor([[[-2.0]]])
+        >>> inner_product_features(q, k, torch.tensor([0, 1]), 'cosine')
+        (tensor([[[3.]]]), tensor([[[-1.]]]))
+    """
+    if similarity == 'dot':
+        return q, k
+    # Norms of half-precision vectors overflow, and so do those of long vectors without a power of two.
+    q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
+    if similarity == 'cosine':
+        k = k / power_of_two(row_size(k)).unsqueeze(-1)
+        norm = k.norm(dim=-1, keepdim=True)
+        # A key of length zero stays zero, with a gradient that half precision can hold.
+        return q, k * (k.size(-1) ** 0.5 / norm.masked_fill(norm == 0, 1.0))
+    if similarity == 'distance':
+        count = ptr.diff()
+        batch = torch.repeat_interleave(count, output_size=k.size(0))
+        share = k / count[batch].view(-1, 1, 1)
+        center = k.new_zeros(count.numel(), *k.shape[1:]).index_add(0, batch, share)[batch]
+        q, k = q - center, k - center
+        scale = power_of_two(Segments.from_ptr(ptr, k.size(0)).maximum(row_size(k))).unsqueeze(-1)
+        return torch.cat([q, -scale], -1), torch.cat([k, 0.5 * (k * (k / scale)).sum(-1, keepdim=True)], -1)
+    raise ArgumentError('similarity', repr(similarity), list(SIMILARITIES))
+
 
 BACKENDS = ('auto', 'dense', 'chunked', 'keops', 'faiss', 'tree')
 
 
 def _by_graph(search_graph: Callable[[Tensor, Tensor, int, Tensor], None]) -> Callable[..., None]:
-    r"""Returns a search of several graphs and heads, with the arguments of :func:`~pyg_topomask.ops.topk.dense.search`."""
+    r"""Returns a search of several graphs and heads, with the arguments of :func:`search_dense`."""
 
     def search(q: Tensor, k: Tensor, first: Tensor, count: Tensor, memory: int, best: Tensor) -> None:
         for start, size in zip(first.tolist(), count.tolist(), strict=True):
@@ -38,13 +82,13 @@ def _by_graph(search_graph: Callable[[Tensor, Tensor, int, Tensor], None]) -> Ca
 
 
 _SEARCH = {
-    'dense': dense.search,
-    'chunked': _by_graph(chunked.search_graph),
-    'keops': keops.search,
-    'faiss': _by_graph(faiss.search_graph),
-    'tree': _by_graph(kd_tree.search_graph),
+    'dense': search_dense,
+    'chunked': _by_graph(search_chunked),
+    'keops': search_keops,
+    'faiss': _by_graph(search_faiss),
+    'tree': _by_graph(search_tree),
 }
-_LOAD = {'keops': keops.load, 'faiss': faiss.load}
+_LOAD = {'keops': load_keops, 'faiss': load_faiss}
 # Graphs up to this size are searched by `dense`, with any backend.
 _SMALL = 1024
 # The largest k for which `auto` uses machine code for larger graphs. At 10,000 nodes and 10 channels, it took 0.4 to 0.7 times

@@ -440,7 +440,7 @@ def test_plain_graphgym_layers_walk_once_per_forward(configure: Callable[..., No
         walked.append(args)
         return sample_ensembles(*args)
 
-    monkeypatch.setattr('pyg_topomask.walks.paired.sample_ensembles', walk)
+    monkeypatch.setattr('pyg_topomask.walks.pairs.sample_ensembles', walk)
     batch = make_batch()
     model = network_dict['gnn'](dim_in=3, dim_out=10)
     x = batch.x

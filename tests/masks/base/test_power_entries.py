@@ -11,7 +11,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PowerSeriesMask
-from pyg_topomask.masks.base import power_entries
+from pyg_topomask.masks import power_series as power_entries
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import choose_route
 
@@ -131,7 +131,7 @@ def test_a_graph_without_nodes_has_no_entries() -> None:
 
 
 def test_powers_that_take_much_memory_are_listed_only_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(power_entries, '_MOST', 9)
+    monkeypatch.setattr(power_entries, '_MOST_LISTED', 9)
     graph, q = Graph.from_tensors(ring(9), 9), torch.rand(9, 1, 2)
     operator = PowerSeriesMask(order=1)(graph)
     assert choose_route(operator, 16, 16) != 'edges'

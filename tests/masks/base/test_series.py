@@ -14,7 +14,7 @@ from scipy.linalg import cosm, expm, fractional_matrix_power, inv
 from torch import Tensor
 
 from pyg_topomask.masks import convolve, deconvolve, kernel_series, modulation
-from pyg_topomask.masks.base.kernels import KERNELS
+from pyg_topomask.masks.base.series import KERNELS
 
 Matrix = NDArray[np.float64]
 

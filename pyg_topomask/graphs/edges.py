@@ -1,14 +1,80 @@
-r"""Checks of the edges of a graph."""
+r"""Edges of a graph: their direction and normalization, checks, those of a grid, and the names of their weights on data."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch_geometric.data import Data
 
-from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_batch, check_whole, described
+from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_batch, check_choice, check_whole, described
 from pyg_topomask.utils.functorch import is_exporting, outside_transforms
+
+FLOWS = ('source_to_target', 'target_to_source')
+
+
+def check_flow(flow: str) -> None:
+    r"""Raises a :class:`ValueError` unless the flow is one of PyG's two directions of message passing."""
+    if flow not in FLOWS:
+        raise ArgumentError('flow', repr(flow), '"source_to_target" and "target_to_source"')
+
+
+def row_and_col(edge_index: Tensor, flow: str) -> tuple[Tensor, Tensor]:
+    r"""Returns the row and the column of each edge in the adjacency matrix. Row :math:`i` contains the nodes that node
+    :math:`i` attends to. With :obj:`"source_to_target"`, as in PyG, the row is the target of the edge and the column its
+    source. With :obj:`"target_to_source"`, it is the reverse. The function is its own inverse.
+
+    Example:
+        >>> import torch
+        >>> row_and_col(torch.tensor([[0], [1]]), 'source_to_target')
+        (tensor([1]), tensor([0]))
+    """
+    check_flow(flow)
+    source, target = edge_index
+    return (target, source) if flow == 'source_to_target' else (source, target)
+
+
+#: The normalizations of :meth:`Graph.normalized_weight <pyg_topomask.graphs.Graph.normalized_weight>`.
+NORMALIZATIONS = ('sym', 'rw', None)
+
+
+def check_normalization(normalization: str | None) -> None:
+    r"""Raises a :class:`ValueError` unless a graph supports the normalization."""
+    check_choice(NORMALIZATIONS, normalization=normalization)
+
+
+def inverse_degree(degree: Tensor, normalization: str) -> Tensor:
+    r"""Returns the inverse of each degree, or its square root for :obj:`"sym"`; 0 if the degree is 0."""
+    positive = degree > 0
+    safe = degree.masked_fill(~positive, 1.0)
+    inverse = safe.reciprocal() if normalization == 'rw' else safe.rsqrt()
+    return inverse * positive
+
+
+def grid_edges(shape: Sequence[int], device: torch.device | None = None) -> Tensor:
+    r"""Returns the edges between neighbors along each dimension of a grid of the given shape, in both directions, sorted by
+    source and target. The nodes are in row-major order.
+
+    Example:
+        >>> grid_edges((2, 2))
+        tensor([[0, 0, 1, 1, 2, 2, 3, 3],
+                [1, 2, 0, 3, 0, 3, 1, 2]])
+    """
+    nodes = torch.arange(math.prod(shape), device=device).view(*shape)
+    steps = [
+        torch.stack([nodes.narrow(axis, 0, size - 1), nodes.narrow(axis, 1, size - 1)]).flatten(1)
+        for axis, size in enumerate(shape)
+        if size > 1
+    ]
+    pairs = torch.cat([nodes.new_empty(2, 0), *steps], dim=1)
+    edge_index = torch.cat([pairs, pairs.flip(0)], dim=1)
+    return edge_index[:, torch.argsort(edge_index[0] * max(nodes.numel(), 1) + edge_index[1])]
+
 
 # The data types of whole numbers that edge weights may have.
 _WHOLE = (*INTEGERS, torch.uint8, torch.int8, torch.int16)
@@ -116,3 +182,42 @@ def _check_is_no_batch(weight: Tensor, num_nodes: int) -> None:
             'weights of shape [E]',
             'give the batch vector as batch=batch, and such weights as edge_weight.float()',
         )
+
+
+def edge_weights_of(data: Data) -> tuple[str, Any]:
+    r"""Returns the name and the value of the edge weights: :obj:`edge_weight`; or else :obj:`weight`, the name of NetworkX; or
+    else :obj:`edge_attr` of one floating point number for each edge, with a warning. The value is :obj:`None` without weights.
+    """
+    name = name_of_weights(data)
+    if name == 'weight' and data.num_edges == data.num_nodes:
+        warn(
+            f'data: got weight of {data.num_edges} numbers for as many edges as nodes, which are used as edge weights. '
+            'Name weights of edges edge_weight, and weights of nodes node_weight.'
+        )
+    if name == 'edge_attr':
+        warn(
+            'data: got edge_attr of one number for each edge, which is used as edge weights. Name weights edge_weight, '
+            'and give features of edges the shape [E, 1].'
+        )
+    return name, attribute_of(data, name)
+
+
+def name_of_weights(data: Data) -> str:
+    r"""Returns the name of the attribute that has the edge weights, :obj:`"edge_weight"` if there are none."""
+    if attribute_of(data, 'edge_index') is not None and attribute_of(data, 'edge_weight') is None:
+        if _is_of_edges(data, 'weight'):
+            return 'weight'
+        if _is_of_edges(data, 'edge_attr') and data['edge_attr'].is_floating_point():
+            return 'edge_attr'
+    return 'edge_weight'
+
+
+def attribute_of(data: Data, name: str) -> Any:
+    r"""Returns an attribute, or :obj:`None` if the data lacks it."""
+    return data.stores[0].get(name)  # data lists all its attributes to find one
+
+
+def _is_of_edges(data: Data, name: str) -> bool:
+    value = attribute_of(data, name)
+    numbers = isinstance(value, Tensor) and (value.is_floating_point() or value.dtype in INTEGERS)
+    return numbers and value.shape == (data.num_edges,)
