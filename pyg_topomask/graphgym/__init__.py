@@ -28,8 +28,7 @@ require_graphgym()
 
 import pyg_topomask.graphgym.configuration  # noqa: E402
 import pyg_topomask.graphgym.data.datasets  # noqa: E402
-import pyg_topomask.graphgym.graphgps.hook  # noqa: E402
-import pyg_topomask.graphgym.names.custom_gnn  # noqa: E402
+import pyg_topomask.graphgym.graphgps  # noqa: E402
 import pyg_topomask.graphgym.names.encoders  # noqa: E402
 import pyg_topomask.graphgym.names.layers  # noqa: E402
 import pyg_topomask.graphgym.names.networks  # noqa: E402

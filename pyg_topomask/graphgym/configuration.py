@@ -19,9 +19,8 @@ from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
-from pyg_topomask.graphgym.names.elsewhere import ELSEWHERE, remedy_of
 from pyg_topomask.graphgym.names.encoders import SVD_OPTIONS
-from pyg_topomask.graphgym.names.lookup import decoded, read_yaml
+from pyg_topomask.graphgym.names.lookup import ELSEWHERE, decoded, read_yaml, remedy_of
 from pyg_topomask.graphgym.names.masks import read_tree
 from pyg_topomask.utils.checks import check_file_name
 from pyg_topomask.utils.configs import check_keys, check_overrides, find_config

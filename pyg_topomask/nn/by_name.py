@@ -12,8 +12,7 @@ from pyg_topomask import masks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, SinDegreeAttention
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, RWGNKAttention, SinDegreeAttention
 from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention
 from pyg_topomask.utils.suggestions import did_you_mean
 

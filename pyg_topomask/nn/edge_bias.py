@@ -13,7 +13,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.nn.edge_weights import check_edge_features
-from pyg_topomask.nn.linear import input_of
+from pyg_topomask.nn.inputs import input_of
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.utils.checks import check_size
 from pyg_topomask.utils.functorch import outside_transforms, readable, unwrapped

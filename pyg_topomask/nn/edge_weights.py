@@ -9,8 +9,7 @@ from torch_geometric.utils import is_sparse
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.inputs import check_dtype, check_features, check_input_channels
-from pyg_topomask.nn.linear import input_of, linear
+from pyg_topomask.nn.inputs import check_dtype, check_features, check_input_channels, input_of, linear
 from pyg_topomask.utils.checks import check_size, described
 from pyg_topomask.utils.functorch import readable
 

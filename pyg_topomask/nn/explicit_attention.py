@@ -17,8 +17,15 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.coefficient_messages import CoefficientMessages
 from pyg_topomask.nn.edge_bias import EdgeBias
-from pyg_topomask.nn.inputs import ReadsGraph, check_features, compiled_if_prepared, graph_for, resolve_channels
-from pyg_topomask.nn.linear import input_of, linear
+from pyg_topomask.nn.inputs import (
+    ReadsGraph,
+    check_features,
+    compiled_if_prepared,
+    graph_for,
+    input_of,
+    linear,
+    resolve_channels,
+)
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size
 
 

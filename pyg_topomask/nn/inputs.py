@@ -1,9 +1,10 @@
-r"""What attention layers are given: sizes, features and a graph."""
+r"""What attention layers are given: sizes, features, a graph and a mask, and their linear layers."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
 from math import isqrt
 from types import FrameType
@@ -11,8 +12,10 @@ from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 from torch_geometric.data import Data
 from torch_geometric.nn import GPSConv
+from torch_geometric.nn.dense import Linear as LazyLinear
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
@@ -21,6 +24,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import MAX_SIZE, assert_on_device, check_size, is_whole
+from pyg_topomask.utils.suggestions import instance_of
 
 T = TypeVar('T')
 
@@ -261,3 +265,42 @@ def compiled_if_prepared(
 @torch.compiler.disable
 def _eagerly(function: Callable[..., T], *arguments: Any) -> T:
     return function(*arguments)
+
+
+def linear(in_channels: int, out_channels: int, bias: bool = True) -> Module:
+    r"""Returns a :class:`torch.nn.Linear`, which libraries of adapters (LoRA) and of quantization look for, or PyG's layer for
+    :obj:`-1` input channels, which the first call infers.
+    """
+    return (LazyLinear if in_channels == -1 else torch.nn.Linear)(in_channels, out_channels, bias)
+
+
+def input_of(lin: Module) -> tuple[int, torch.dtype]:
+    r"""Returns the input channels of a linear layer, :obj:`-1` before they are inferred, and the data type of its input. An
+    adapter or a quantized layer may stand in its place.
+    """
+    channels = lin.in_channels if isinstance(lin, LazyLinear) else lin.in_features
+    # A quantized layer has a method of this name, and takes float32.
+    weight = lin.weight
+    return int(channels), weight.dtype if isinstance(weight, Tensor) else torch.float32  # type: ignore[arg-type]
+
+
+def fit_mask(mask: Mask, heads: int) -> None:
+    r"""Gives a mask that was made without heads those of the layer. Raises an error unless the mask then has :obj:`heads`
+    heads, or one head that all share.
+    """
+    if not isinstance(mask, Mask):
+        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', instance_of(mask))
+    if mask.heads == 1:
+        mask.take_heads(heads)
+    if mask.heads not in (1, heads):
+        raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
+
+
+def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
+    r"""Returns the options of a layer, with a mask created from those that are its own, and from those that the layer has
+    :obj:`decided`.
+    """
+    names = inspect.signature(mask).parameters
+    of_mask = {name: options[name] for name in options if name in names}
+    of_layer = {name: options[name] for name in options if name not in names}
+    return {'mask': mask(heads, **decided, **of_mask), **of_layer}

@@ -16,9 +16,16 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.nn.coefficient_messages import CoefficientMessages
-from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
-from pyg_topomask.nn.linear import input_of, linear
-from pyg_topomask.nn.mask_of_layer import fit_mask
+from pyg_topomask.nn.inputs import (
+    UnderMask,
+    check_features,
+    compiled_if_prepared,
+    fit_mask,
+    graph_for,
+    input_of,
+    linear,
+    resolve_channels,
+)
 from pyg_topomask.nn.near_graph import on_near_graph
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention

@@ -15,9 +15,7 @@ from torch_geometric.data.datapipes import functional_transform
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.normalization import check_normalization
-from pyg_topomask.transforms.checks import check_unbatched, single_graph
-from pyg_topomask.transforms.graph_transform import GraphTransform
-from pyg_topomask.transforms.joint_graphs import joint_graphs
+from pyg_topomask.transforms.base import GraphTransform, check_unbatched, joint_graphs, single_graph
 from pyg_topomask.utils.checks import check_size, check_whole, checked_seed
 from pyg_topomask.utils.seeds import seed_torch
 

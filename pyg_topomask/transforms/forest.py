@@ -7,8 +7,7 @@ from torch_geometric.data.datapipes import functional_transform
 
 from pyg_topomask.graphs.spanning_forest import METHODS, spanning_forests
 from pyg_topomask.graphs.tree_state import TreeState
-from pyg_topomask.transforms.checks import single_graph
-from pyg_topomask.transforms.graph_transform import GraphTransform
+from pyg_topomask.transforms.base import GraphTransform, single_graph
 from pyg_topomask.utils.checks import check_choice, check_size, checked_seed
 
 

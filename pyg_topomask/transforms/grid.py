@@ -13,8 +13,7 @@ from torch_geometric.data.datapipes import functional_transform
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.graphs.grid_edges import grid_edges
-from pyg_topomask.transforms.checks import check_single
-from pyg_topomask.transforms.graph_transform import GraphTransform
+from pyg_topomask.transforms.base import GraphTransform, check_single
 from pyg_topomask.utils.checks import is_whole
 
 

@@ -16,8 +16,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.base.stored_blocks import StoredBlocks
-from pyg_topomask.transforms.graph_transform import GraphTransform
-from pyg_topomask.transforms.joint_graphs import joint_graphs
+from pyg_topomask.transforms.base import GraphTransform, joint_graphs
 from pyg_topomask.utils.checks import check_whole
 
 

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from torch_geometric.data import Data
 from torch_geometric.data.datapipes import functional_transform
 
-from pyg_topomask.transforms.graph_transform import GraphTransform
-from pyg_topomask.transforms.joint_graphs import joint_graphs
+from pyg_topomask.transforms.base import GraphTransform, joint_graphs
 from pyg_topomask.utils.checks import checked_seed
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings

@@ -18,7 +18,7 @@ from pyg_topomask.apps.train.metrics import EpochMeter, check_metric_best, highe
 from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data import loaders, pyg_datasets
-from pyg_topomask.graphgym.names.elsewhere import ELSEWHERE, remedy_of
+from pyg_topomask.graphgym.names.lookup import ELSEWHERE, remedy_of
 
 FILE: dict[str, Any] = {
     'dataset': {'format': 'PyG-ZINC', 'name': 'subset', 'task': 'graph', 'task_type': 'regression'},

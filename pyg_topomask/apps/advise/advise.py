@@ -20,7 +20,7 @@ from pyg_topomask.apps.advise.profile import GraphProfile, profile
 from pyg_topomask.apps.advise.report import draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
 from pyg_topomask.apps.advise.verdict import decide
-from pyg_topomask.apps.runs.folder import check_writable, locked
+from pyg_topomask.apps.runs.run import check_writable, locked
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure
 from pyg_topomask.apps.train.metrics import metric_best
 from pyg_topomask.apps.train.option_checks import check_options

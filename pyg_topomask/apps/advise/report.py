@@ -13,7 +13,7 @@ from typing import Any
 
 from pyg_topomask.apps.runs.compare import mean_error
 from pyg_topomask.apps.runs.tables import TableRow
-from pyg_topomask.apps.viz.figure import new_figure
+from pyg_topomask.apps.viz.drawing import new_figure
 
 
 def table(report: Mapping[str, Any]) -> list[TableRow]:

@@ -12,8 +12,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import connected_components, shortest_path
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_splits
-from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.apps.datasets.bases import GeneratedDataset, Transform, consecutive_splits
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed

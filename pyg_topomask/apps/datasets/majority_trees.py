@@ -7,8 +7,7 @@ import torch
 from scipy.sparse import coo_array, csr_array, eye_array
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import Transform, consecutive_splits
-from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.apps.datasets.bases import GeneratedDataset, Transform, consecutive_splits
 from pyg_topomask.utils.checks import check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed
 

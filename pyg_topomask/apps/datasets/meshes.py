@@ -14,7 +14,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
-from pyg_topomask.apps.datasets.file_dataset import FileDataset, Transform, consecutive_splits
+from pyg_topomask.apps.datasets.bases import FileDataset, Transform, consecutive_splits
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_file_name, check_probability, check_whole, checked_seed
 from pyg_topomask.walks.uniform import wrapped_seed

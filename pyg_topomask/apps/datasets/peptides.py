@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import from_smiles
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset
+from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset
 from pyg_topomask.errors import ArgumentError
 
 

@@ -13,7 +13,7 @@ from scipy.sparse.csgraph import dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
+from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform
 from pyg_topomask.utils.checks import check_choice, check_file_name, check_whole, checked_seed
 
 COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')

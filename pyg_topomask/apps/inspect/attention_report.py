@@ -35,7 +35,7 @@ from pyg_topomask.apps.viz import (
     plot_cumulative_attention,
     plot_distance_to_full_attention,
 )
-from pyg_topomask.apps.viz.layout import positions
+from pyg_topomask.apps.viz.drawing import positions
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders

@@ -26,7 +26,7 @@ from pyg_topomask.apps.diagnostics import (
     sparsity_bound,
     weight_by_hops,
 )
-from pyg_topomask.apps.runs.folder import check_writable
+from pyg_topomask.apps.runs.run import check_writable
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz import explore, plot_inspection, plot_mask
 from pyg_topomask.errors import ArgumentError

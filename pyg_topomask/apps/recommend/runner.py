@@ -21,8 +21,7 @@ from pyg_topomask.apps.recommend.options import load_config
 from pyg_topomask.apps.recommend.recommender import Recommender, build_recommender
 from pyg_topomask.apps.runs.checkpoint import set_rng_state
 from pyg_topomask.apps.runs.devices import connect, find_device, num_processes
-from pyg_topomask.apps.runs.progress import EpochBar
-from pyg_topomask.apps.runs.run import Row, Run
+from pyg_topomask.apps.runs.run import EpochBar, Row, Run
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_above_zero, check_choice, check_not_negative, check_whole
 

@@ -1,16 +1,20 @@
-r"""A training run: its folder, its epochs, and the checkpoints to resume it from."""
+r"""A training run: its folder, its epochs, its progress bar, and the checkpoints to resume it from."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import statistics
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
+from tqdm import tqdm
 
 from pyg_topomask.apps.runs.checkpoint import (
     BEST,
@@ -23,10 +27,59 @@ from pyg_topomask.apps.runs.checkpoint import (
     save_checkpoint,
 )
 from pyg_topomask.apps.runs.devices import gather, rank
-from pyg_topomask.apps.runs.folder import check_writable, clear_run, locked
 from pyg_topomask.apps.runs.tables import write_csv
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import remove_unfinished, write_atomically
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    r"""A block in which no other process writes to a folder, which is made if it is absent. Raises a :class:`ValueError` if
+    another process trains there. File systems without locks are used without one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / '.lock', timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        accepted = 'folders where none does: wait for it, or give another --out'
+        raise ArgumentError('out', f'{folder}, where another process trains', accepted) from error
+    except (OSError, NotImplementedError):  # a file system without locks
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.release()
+
+
+def check_writable(folder: Path) -> None:
+    r"""Raises a :class:`ValueError` unless a folder can be written to, or made."""
+    folder = folder.absolute()
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        given = f'{folder}, but {nearest} is {"not writable" if nearest.is_dir() else "a file"}'
+        raise ArgumentError('out', given, 'folders that can be written to')
+
+
+def clear_run(folder: Path, files: Sequence[str]) -> None:
+    r"""Removes an earlier run from a folder, and its subfolders if nothing else lies in them.
+
+    Args:
+        folder (Path): The folder.
+        files (sequence of str): Patterns of the files that a run writes, below the folder. They are removed in this order:
+            the file to resume from comes first, so that what a killed removal leaves is not taken for a run.
+    """
+    paths = [path for pattern in files for path in sorted(folder.glob(pattern))]
+    if paths:
+        print(f'replacing the run in {folder}', file=sys.stderr)
+    for path in paths:
+        path.unlink()
+    for subfolder in {path.parent for path in paths} - {folder}:
+        with suppress(OSError):  # there is more in it
+            subfolder.rmdir()
+
 
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
@@ -241,3 +294,20 @@ class Run:
         if self.history:
             columns = list(dict.fromkeys(key for row in self.history for key in row))
             write_csv(self.folder / 'metrics.csv', self.history, columns)
+
+
+class EpochBar(tqdm):
+    r"""One bar over all batches of all epochs, on stderr, so that stdout holds only results."""
+
+    def __init__(
+        self, label: str, num_epochs: int, num_batches: int, finished: int = 0, disable: bool = False, leave: bool = True
+    ) -> None:
+        self.num_epochs = num_epochs
+        total, initial = num_epochs * num_batches, finished * num_batches
+        looks = {'unit': 'batch', 'dynamic_ncols': True, 'disable': disable, 'leave': leave}
+        super().__init__(desc=label, total=total, initial=initial, **looks)
+
+    def show(self, row: Mapping[str, float], *columns: str) -> None:
+        r"""Shows the number of an epoch and those of the given metrics that it has."""
+        metrics = {key: f'{row[key]:.4f}' for key in columns if key in row}
+        self.set_postfix({'epoch': f'{int(row["epoch"]) + 1}/{self.num_epochs}', **metrics})

@@ -17,14 +17,11 @@ from torch_geometric.graphgym.model_builder import GraphGymModule
 from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import set_rng_state
-from pyg_topomask.apps.runs.devices import num_processes, rank, total
-from pyg_topomask.apps.runs.host_copy import HostCopy
-from pyg_topomask.apps.runs.progress import EpochBar
-from pyg_topomask.apps.runs.run import Row, Run
-from pyg_topomask.apps.train.labelled import labelled_loss
-from pyg_topomask.apps.train.metrics import EpochMeter
+from pyg_topomask.apps.runs.devices import HostCopy, num_processes, rank, total
+from pyg_topomask.apps.runs.run import EpochBar, Row, Run
+from pyg_topomask.apps.train.metrics import EpochMeter, labelled_loss
 from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
 from pyg_topomask.errors import warn
 from pyg_topomask.feature_maps import FeatureMap

@@ -14,12 +14,10 @@ from pyg_topomask.graphgym.data.datasets import FORMATS, check_dataset
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.posenc import posenc_transforms
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
-from pyg_topomask.graphgym.names.activations import ACTIVATIONS
 from pyg_topomask.graphgym.names.configured_attention import gps_attention_kwargs
-from pyg_topomask.graphgym.names.custom_gnn import LAYERS
 from pyg_topomask.graphgym.names.encoders import edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.lookup import lookup
-from pyg_topomask.graphgym.names.networks import find_head, split_layer_type
+from pyg_topomask.graphgym.names.networks import ACTIVATIONS, LAYERS, find_head, split_layer_type
 from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole
 
 #: The smallest and the largest number that options accept. Larger sizes need absurd memory.

@@ -10,8 +10,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.apps.diagnostics import mask_rows, weight_by_hops
-from pyg_topomask.apps.viz.figure import color_scale, draw_block, draw_edges, new_figure
-from pyg_topomask.apps.viz.neighborhood import neighborhood
+from pyg_topomask.apps.viz.drawing import color_scale, draw_block, draw_edges, neighborhood, new_figure
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask

@@ -19,8 +19,7 @@ from pyg_topomask.apps.diagnostics import (
     measured_entries,
     sparsity_bound,
 )
-from pyg_topomask.apps.viz.figure import draw_block, legend_above, new_figure
-from pyg_topomask.apps.viz.neighborhood import neighborhood
+from pyg_topomask.apps.viz.drawing import draw_block, legend_above, neighborhood, new_figure
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.utils.checks import check_whole

@@ -2,9 +2,18 @@ r"""The loader hook: our datasets, and :obj:`cfg.topomask.transforms` for every 
 
 from __future__ import annotations
 
+import logging
+import os
+import re
+import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
+import torch
+import torch_geometric.datasets
 from torch_geometric.data import InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -13,16 +22,86 @@ from torch_geometric.transforms import Compose
 
 from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.data.downloads import explained_downloads
 from pyg_topomask.graphgym.data.posenc import posenc_transforms
-from pyg_topomask.graphgym.data.prepared_masks import log_bytes, prepares_masks
 from pyg_topomask.graphgym.data.pyg_datasets import OGB_NAMES, PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
-from pyg_topomask.graphgym.names.elsewhere import remedy_of
-from pyg_topomask.graphgym.names.lookup import construct, lookup
-from pyg_topomask.transforms import AddGraphRandomFeatures
+from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, named_attentions
+from pyg_topomask.graphgym.names.lookup import construct, lookup, remedy_of
+from pyg_topomask.graphgym.names.masks import configured_tree
+from pyg_topomask.transforms import AddGraphRandomFeatures, PrepareMasks
+from pyg_topomask.transforms.prepare_masks import masks_to_store
 from pyg_topomask.utils.suggestions import did_you_mean
+
+
+@contextmanager
+def explained_downloads(format: str, name: str, dataset_dir: str) -> Iterator[None]:
+    r"""Adds to an :class:`OSError` from where the data come, and the folder in which their files belong. Removes the empty
+    folders that the dataset has made for them.
+    """
+    existed, begin = Path(dataset_dir).exists(), time.time()
+    try:
+        yield
+    except OSError as error:
+        emptied = _remove_empty_folders(dataset_dir, begin - 1, with_root=not existed)
+        source = _address(format, name)
+        if not source:
+            raise
+        place = f', and its files belong in {emptied[0]}' if emptied else ''
+        raise OSError(f'{error}; the data set comes from {source}{place}') from error
+
+
+def _remove_empty_folders(root: str, begin: float, with_root: bool) -> list[str]:
+    r"""Removes empty folders that were changed after a time, and returns them, the innermost first."""
+    removed = []
+    for folder, _, _ in os.walk(root, topdown=False):
+        if (folder != root or with_root) and not os.listdir(folder) and os.stat(folder).st_mtime >= begin:
+            os.rmdir(folder)
+            removed.append(folder)
+    return removed
+
+
+def _address(format: str, name: str) -> str:
+    r"""Returns the address that a dataset class of PyG has for a name, or all of the class, or an empty text."""
+    kind = getattr(torch_geometric.datasets, format.removeprefix('PyG-'), None)
+    given: list[Any] = [value for key, value in vars(kind).items() if 'url' in key] if isinstance(kind, type) else []
+    of_names = {key.lower(): address for each in given if isinstance(each, dict) for key, address in each.items()}
+    whole = ' or '.join(each for each in given if isinstance(each, str))
+    return of_names.get(name.lower().removeprefix('modelnet'), whole)
+
+
+#: Words of attentions and masks whose masks have something to store.
+STORING = {'Hop'}
+
+
+def prepares_masks(dataset: Any) -> list[PrepareMasks]:
+    r"""Returns the transform that stores what the masks of the configured attention prepare, as a list, which is empty if they
+    have nothing to store, for a data set of one graph, which is prepared once anyway, or if :obj:`topomask.prepare_bytes` is 0.
+    """
+    most, names = cfg.topomask.prepare_bytes, named_attentions()
+    if most == 0 or cfg.topomask.shard == 'graph' or not isinstance(dataset, InMemoryDataset) or len(dataset) < 2:
+        return []
+    if 'Masked' in names:
+        names |= set(re.findall(r'\w+', str(configured_tree(cfg.topomask.Masked.mask))))
+    if not names & STORING:
+        return []
+    with torch.random.fork_rng(devices=[]), warnings.catch_warnings():
+        warnings.simplefilter('ignore')  # they warn when the model is created
+        attention = build_configured_attention()
+    masks = [] if attention is None else masks_to_store(attention)
+    return [PrepareMasks(*masks, max_bytes=most)] if masks else []
+
+
+def log_bytes(dataset: InMemoryDataset, transform: PrepareMasks) -> None:
+    r"""Logs the bytes that a transform has stored for a graph, and how many graphs are too large."""
+    for stored, mask in transform.stored():
+        pairs, sizes = (dataset._data[name] for name in stored.names)
+        too_large = int(((sizes[:, 0] > 0) & (sizes[:, 4] == 0)).sum())
+        logging.info(
+            '%s stores %.0f bytes a graph; %d of %d graphs are above topomask.prepare_bytes %d, and prepared in every batch',
+            type(mask).__name__, pairs.nbytes / len(sizes), too_large, len(sizes), transform.max_bytes,
+        )  # fmt: skip
+
 
 #: GraphGPS's loader raises on these. It has its own versions of the other formats of :obj:`PYG_DATASETS`.
 UNKNOWN_TO_GRAPHGPS = ('PyG-LRGBDataset', 'PyG-ShapeNet', 'PyG-S3DIS', 'PyG-ModelNet')

@@ -14,7 +14,7 @@ from torch_geometric.transforms import BaseTransform
 
 import pyg_topomask
 import pyg_topomask.transforms as topomask_transforms
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import warn
 from pyg_topomask.utils.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of

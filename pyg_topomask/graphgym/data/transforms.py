@@ -33,7 +33,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask, RWGNKMask
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
-from pyg_topomask.transforms.graph_transform import GraphTransform
+from pyg_topomask.transforms.base import GraphTransform
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.digests import steps_of
 from pyg_topomask.utils.files import first_line

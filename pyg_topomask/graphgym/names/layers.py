@@ -37,8 +37,7 @@ from pyg_topomask.graphgym.names.configured_attention import (
 )
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
-from pyg_topomask.nn.positional_gate import PositionalGINEConv
+from pyg_topomask.nn.local_layers import GatedGCNConv, PositionalGINEConv
 
 
 @dataclass(frozen=True)

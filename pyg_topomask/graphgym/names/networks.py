@@ -1,27 +1,39 @@
-r"""The network :obj:`TopoGPSModel`, and the prediction heads of GraphGPS's configurations."""
+r"""The networks :obj:`TopoGPSModel` and :obj:`CustomGNN`, with the prediction heads and activations of GraphGPS."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
+import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Identity, Linear, Module, ModuleList, Sequential
+from torch.nn import GELU, Identity, LeakyReLU, Linear, Module, ModuleList, ReLU, Sequential, SiLU
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.gnn import GNNPreMP
 from torch_geometric.graphgym.models.layer import MLP, new_layer_config
+from torch_geometric.nn import GINEConv
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.activations import registered_activations
 from pyg_topomask.graphgym.names.configured_attention import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder, edge_encoder, node_encoder
-from pyg_topomask.graphgym.names.layers import local_layer
+from pyg_topomask.graphgym.names.layers import LocalLayer, local_layer
 from pyg_topomask.graphgym.names.lookup import lookup, registered
 from pyg_topomask.graphgym.names.positional_encoders import POSITIONS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn import TopoGPSConv
+from pyg_topomask.nn.local_layers import GatedGCNConv
+
+#: Used for unregistered names. GraphGPS registers these names itself.
+ACTIVATIONS: dict[str, Callable[[], Module]] = {'gelu': GELU, 'swish': SiLU, 'lrelu_03': lambda: LeakyReLU(0.3)}
+
+
+@contextmanager
+def registered_activations() -> Iterator[None]:
+    r"""A block in which GraphGym's own layers find :obj:`ACTIVATIONS`."""
+    with registered(register.act_dict, ACTIVATIONS):
+        yield
 
 
 class PyramidGraphHead(Module):
@@ -183,3 +195,52 @@ class TopoGPSModel(Module):
 
 
 register.network_dict.setdefault('TopoGPSModel', TopoGPSModel)
+
+
+#: The words of :obj:`gnn.layer_type`, and the local layer with the same needs.
+LAYERS: dict[str, LocalLayer | None] = {'gatedgcnconv': local_layer('CustomGatedGCN'), 'gineconv': local_layer('GINE')}
+
+
+class CustomGNN(Module):
+    r"""GraphGPS's network without attention: a feature encoder, :obj:`gnn.layers_pre_mp` layers before message passing,
+    :obj:`gnn.layers_mp` layers of message passing along edges with features, and a head. With the word :obj:`gatedgcnconv` of
+    :obj:`gnn.layer_type`, the layers are :class:`~pyg_topomask.nn.GatedGCNConv`, and with :obj:`gineconv`
+    :class:`~torch_geometric.nn.GINEConv` and a ReLU. Both have :obj:`gnn.dropout` and, with :obj:`gnn.residual`, residual
+    connections.
+    """
+
+    @registered_activations()
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        super().__init__()
+        lookup('gnn.layer_type', cfg.gnn.layer_type, LAYERS)
+        channels = cfg.gnn.dim_inner
+        self.encoder, self.pre_mp, dim = encoders(dim_in)
+        if dim != channels:
+            accepted = 'their number, or dataset.node_encoder or gnn.layers_pre_mp, which changes it'
+            raise ArgumentError('gnn.dim_inner', f'{channels} for {dim} channels of encoded nodes', accepted)
+        self.layers = ModuleList(_layer(channels) for _ in range(cfg.gnn.layers_mp))
+        self.post_mp = find_head()(dim_in=channels, dim_out=dim_out)
+
+    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
+        batch = self.pre_mp(self.encoder(batch))
+        needs = LAYERS[cfg.gnn.layer_type]
+        assert needs is not None
+        x, edge_attr = batch.x, needs.edge_kwargs(batch, cfg.gnn.dim_inner)['edge_attr']
+        for layer in self.layers:
+            if isinstance(layer, GatedGCNConv):
+                x, edge_attr = layer(x, batch.edge_index, edge_attr)
+            else:
+                out = F.dropout(layer(x, batch.edge_index, edge_attr).relu(), cfg.gnn.dropout, self.training)
+                x = x + out if cfg.gnn.residual else out
+        batch.x = x
+        return self.post_mp(batch)
+
+
+def _layer(channels: int) -> Module:
+    if cfg.gnn.layer_type == 'gatedgcnconv':
+        return GatedGCNConv(channels, cfg.gnn.dropout, residual=cfg.gnn.residual)
+    return GINEConv(Sequential(Linear(channels, channels), ReLU(), Linear(channels, channels)))
+
+
+# GraphGPS raises an error for its own names if they are registered already.
+register.network_dict.setdefault('CustomGNN', CustomGNN)

@@ -17,9 +17,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import RWGNKMask
-from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared
-from pyg_topomask.nn.linear import linear
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
+from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared, linear
+from pyg_topomask.nn.named_attention import RWGNKAttention, check_resampling
 from pyg_topomask.nn.sparse_mask_attention import MaskedSoftmaxAttention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.utils.options import options_of

@@ -18,8 +18,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.grid_edges import grid_edges
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.inputs import check_heads
-from pyg_topomask.nn.mask_of_layer import fit_mask
+from pyg_topomask.nn.inputs import check_heads, fit_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.dense_linear_attention import dense_linear_attention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, check_whole

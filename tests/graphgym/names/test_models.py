@@ -15,8 +15,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import network_dict
 
 from pyg_topomask.apps.datasets import ClothRollouts
-from pyg_topomask.apps.datasets.images import load_images
-from pyg_topomask.apps.datasets.moving_digits import moving_digits
+from pyg_topomask.apps.datasets.images import load_images, moving_digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.configured_attention import GPS_MODELS

@@ -1,4 +1,4 @@
-r"""Datasets created from files in their root, with fixed splits."""
+r"""Datasets with fixed splits, created from files in their root or generated in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import torch
 import torch_geometric
@@ -129,3 +129,28 @@ class FileDataset(InMemoryDataset):
         for path in map(Path, self.processed_paths):
             path.parent.mkdir(parents=True, exist_ok=True)
             save_tensors(path, self._stored)
+
+
+class GeneratedDataset(InMemoryDataset):
+    r"""Graphs that the constructor of a subclass generates and passes to :meth:`hold`. Nothing is written to the root."""
+
+    splits: ClassVar[tuple[str, ...]] = SPLITS
+
+    def __init__(
+        self, root: str | None, split: str | None, transform: Transform | None, pre_transform: Transform | None
+    ) -> None:
+        check_choice((*self.splits, None), split=split)
+        super().__init__(root, transform, pre_transform)
+        self.split = split
+
+    def hold(self, graphs: list[Data], split_indices: dict[str, Tensor]) -> None:
+        r"""Stores the graphs, or those of the split, and the indices of the graphs of each split."""
+        if self.split is not None:
+            graphs = [graphs[index] for index in split_indices[self.split].tolist()]
+        graphs = graphs if self.pre_transform is None else [self.pre_transform(graph) for graph in graphs]
+        self.data, self.slices = self.collate(graphs)
+        self._split_indices = split_indices
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the graphs of each split within the whole dataset."""
+        return self._split_indices
