@@ -95,52 +95,33 @@ def _fits(x: Tensor, dtype: torch.dtype) -> bool:
 
 
 class ReadsGraph:
-    r"""Mixin of attentions: what they read of a graph."""
+    r"""Mixin of attentions: what they read of a graph, which is what their mask reads if they have one."""
 
     #: Whether the layer has warned that edge weights have no effect.
     told_of_weights: bool = False
 
+    def _of_mask(self, name: str, without: Any = True) -> Any:
+        return getattr(getattr(self, 'mask', None), name, without)
+
     @property
     def reads_edges(self) -> bool:
         r"""Whether edges change the attention. If not, the layer needs none."""
-        return True
+        return bool(self._of_mask('direction', '') != 'unused')
 
     @property
     def weighted(self) -> bool:
         r"""Whether edge weights change the attention."""
-        return True
+        return bool(self._of_mask('weighted'))
 
     @property
     def learns_weights(self) -> bool:
         r"""Whether gradients reach edge weights that require them."""
-        return self.weighted
+        return bool(self._of_mask('learns_weights', self.weighted))
 
     @property
     def local(self) -> bool:
         r"""Whether nodes attend only to nodes that edges join to them."""
-        return True
-
-
-class UnderMask(ReadsGraph):
-    r"""Mixin of attentions that read of a graph what their mask reads."""
-
-    mask: Mask
-
-    @property
-    def reads_edges(self) -> bool:
-        return self.mask.direction != 'unused'
-
-    @property
-    def weighted(self) -> bool:
-        return self.mask.weighted
-
-    @property
-    def learns_weights(self) -> bool:
-        return self.mask.learns_weights
-
-    @property
-    def local(self) -> bool:
-        return self.mask.local
+        return bool(self._of_mask('local'))
 
 
 def graph_for(

@@ -17,7 +17,7 @@ from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.parameters import LogarithmicMask
 from pyg_topomask.nn.coefficient_messages import CoefficientMessages
 from pyg_topomask.nn.inputs import (
-    UnderMask,
+    ReadsGraph,
     check_features,
     compiled_if_prepared,
     fit_mask,
@@ -35,7 +35,7 @@ from pyg_topomask.utils.checks import check_choice, check_probability
 from pyg_topomask.utils.suggestions import instance_of
 
 
-class MaskedLinearAttention(UnderMask, CoefficientMessages):
+class MaskedLinearAttention(ReadsGraph, CoefficientMessages):
     r"""Multi-head linear attention with scores multiplied by a topological mask, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2 and 7):
 

@@ -263,10 +263,6 @@ class AddSVDEncoding(GraphTransform):
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), '_warned': False}
 
-    def __repr__(self) -> str:
-        names = ('num_users', 'edge_type', 'normalization', 'num_iterations', 'seed')
-        return f'{type(self).__name__}({self.rank}, {", ".join(f"{name}={getattr(self, name)!r}" for name in names)})'
-
 
 def _is_small(num_rows: int, num_cols: int) -> bool:
     return num_rows * num_cols <= _DENSE_ENTRIES

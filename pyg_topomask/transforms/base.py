@@ -39,6 +39,10 @@ class GraphTransform(BaseTransform):
         r"""Transforms copies of graphs. Subclasses may treat all of them at once."""
         return [self.forward(graph) for graph in graphs]
 
+    def __repr__(self) -> str:
+        settings = (f'{name}={value!r}' for name, value in vars(self).items() if not name.startswith('_'))
+        return f'{type(self).__name__}({", ".join(settings)})'
+
 
 def check_homogeneous(data: Data) -> None:
     r"""Raises an error unless the argument is :class:`~torch_geometric.data.Data`, for example for heterogeneous data."""

@@ -91,6 +91,3 @@ class AddSpanningForest(GraphTransform):
         edges = graph.edge_index, graph.edge_weight, graph.num_nodes
         TreeState.of(graph, spanning_forests(*edges, self.method, self.num_trees, self.seed)).store(data)
         return data
-
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.method!r}, num_trees={self.num_trees}, seed={self.seed})'

@@ -49,9 +49,6 @@ class AddGridShape(GraphTransform):
         data.grid_shape = torch.tensor([self.shape], device=device_of(data))
         return data
 
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.shape})'
-
 
 @functional_transform('to_grid_graph')
 class ToGridGraph(GraphTransform):

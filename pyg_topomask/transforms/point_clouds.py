@@ -64,10 +64,6 @@ class KNNGraph(GraphTransform):
                 del data[name]
         return data
 
-    def __repr__(self) -> str:
-        settings = f'k={self.k}, loop={self.loop}, force_undirected={self.force_undirected}, flow={self.flow!r}'
-        return f'{type(self).__name__}({settings})'
-
 
 ORIENTATIONS = ('outward', 'up')
 
@@ -132,9 +128,6 @@ class AddNormals(GraphTransform):
         normal = torch.where((along < 0).unsqueeze(1), -normal, normal)
         return normal.masked_fill(flat.unsqueeze(1), 0.0).to(pos.dtype)
 
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}(k={self.k}, orient={self.orient!r}, cat={self.cat})'
-
 
 def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
     r"""Returns the indices of up to :obj:`num` points, selected by exact farthest point sampling, as in `"PointNet++"
@@ -175,9 +168,6 @@ class _Sampling(GraphTransform):
         check_whole(1, num=num)
         self.num = num
         self.seed = checked_seed(seed=seed)
-
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.num}, seed={self.seed})'
 
 
 @functional_transform('topo_random_sampling')

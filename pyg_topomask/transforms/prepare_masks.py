@@ -106,6 +106,3 @@ class PrepareMasks(GraphTransform):
             for attributes, more in zip(of_graphs, stored.store(on_cpu, terms, self.max_bytes), strict=True):
                 attributes |= {name: value.to(graph.device) for name, value in more.items()}
         return of_graphs
-
-    def __repr__(self) -> str:
-        return f'{type(self).__name__}({", ".join(map(repr, self.masks))}, max_bytes={self.max_bytes})'

@@ -45,7 +45,7 @@ def test_shape_is_added_to_a_copy() -> None:
 
 def test_functional_names_and_repr() -> None:
     assert {'add_grid_shape', 'to_grid_graph'} <= set(IterDataPipe.functions)
-    assert repr(AddGridShape((2, 3))) == 'AddGridShape((2, 3))'
+    assert repr(AddGridShape((2, 3))) == 'AddGridShape(shape=(2, 3))'
     assert repr(ToGridGraph()) == 'ToGridGraph()'
 
 

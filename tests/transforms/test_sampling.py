@@ -87,7 +87,7 @@ def test_distances_in_half_precision_do_not_overflow() -> None:
 
 def test_functional_names_and_repr() -> None:
     assert {'topo_random_sampling', 'topo_farthest_sampling'} <= set(IterDataPipe.functions)
-    assert repr(FarthestSampling(4)) == 'FarthestSampling(4, seed=0)'
+    assert repr(FarthestSampling(4)) == 'FarthestSampling(num=4, seed=0)'
 
 
 def test_bad_input_is_named(subtests: pytest.Subtests) -> None:

@@ -86,10 +86,18 @@ def advise(
     check_above_zero(minutes=minutes)
     if data is not None and cfg_file is not None:
         raise ArgumentError('data', f'{data} beside cfg {cfg_file}', 'one of the two', 'a YAML names its data itself')
-    for name, given in (('nodes', nodes), ('label', label), ('directed', directed or None), ('regression', regression or None)):
-        if given is not None and data is None:
-            raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
-    folder, cfg_file, options = _prepare(cfg_file, options, data, nodes, label, directed, regression, out)
+    of_data = {'nodes': nodes, 'label': label, 'directed': directed or None, 'regression': regression or None}
+    of_data = {name: given for name, given in of_data.items() if given is not None}
+    for name, given in of_data.items() if data is None else ():
+        raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
+    if data is None:
+        folder, cfg_file, options = _of_yaml(cfg_file, options, out)
+    else:
+        folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
+        check_writable(folder)
+        config, cfg_file, options = own_config(data, folder / 'data', of_data), folder / 'base.yaml', list(options)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(cfg_file, yaml.safe_dump(config, sort_keys=False).encode())
     load_config(cfg_file, options)
     if cfg.model.type != 'TopoGPSModel':
         raise ArgumentError('model.type', repr(cfg.model.type), 'TopoGPSModel and GPSModel, whose attention a word selects')
@@ -135,25 +143,8 @@ def advise(
     return report
 
 
-def _prepare(
-    cfg_file: str | Path | None,
-    options: Sequence[str],
-    data: str | Path | None,
-    nodes: str | Path | None,
-    label: str | None,
-    directed: bool,
-    regression: bool,
-    out: str | Path | None,
-) -> tuple[Path, str | Path, list[str]]:
+def _of_yaml(cfg_file: str | Path | None, options: Sequence[str], out: str | Path | None) -> tuple[Path, str | Path, list[str]]:
     r"""Returns the folder of results, the configuration and the options."""
-    if data is not None:
-        folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
-        check_writable(folder)
-        config = own_config(data, nodes, label, directed, regression, folder / 'data')
-        path = folder / 'base.yaml'
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, yaml.safe_dump(config, sort_keys=False).encode())
-        return folder, path, list(options)
     cfg_file, options = (BUILT_IN, [*SHORT, *options]) if cfg_file is None else (cfg_file, list(options))
     path = find_config(cfg_file)
     if is_recommendation(path):

@@ -2,6 +2,7 @@ r"""A configuration for the graphs of a file."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -12,18 +13,13 @@ from pyg_topomask.utils.files import digest_of_files
 WIDTH = 64
 
 
-def own_config(
-    data: str | Path, nodes: str | Path | None, label: str | None, directed: bool, regression: bool, folder: Path
-) -> dict[str, Any]:
-    r"""Returns a configuration of a small network for the graphs of a file, whose processed graphs are stored in a folder.
-
-    Raises:
-        ValueError: As :class:`~pyg_topomask.apps.datasets.GraphFile`.
+def own_config(data: str | Path, folder: Path, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    r"""Returns a configuration of a small network for the graphs of a file, whose processed graphs are stored in a folder. The
+    other arguments and the errors are those of :class:`~pyg_topomask.apps.datasets.GraphFile`.
     """
-    arguments: dict[str, Any] = {'path': str(Path(data).resolve())}
-    arguments |= {} if nodes is None else {'nodes': str(Path(nodes).resolve())}
-    arguments |= {} if label is None else {'label': label}
-    arguments |= {name: True for name, given in (('directed', directed), ('regression', regression)) if given}
+    arguments = {'path': str(Path(data).resolve()), **arguments}
+    if 'nodes' in arguments:
+        arguments['nodes'] = str(Path(arguments['nodes']).resolve())
     dataset = GraphFile(str(folder), **arguments)
     arguments['digest'] = digest_of_files(*map(Path, dataset.raw_paths))  # a changed file is another configuration
     graph, one_graph = dataset[0], len(dataset) == 1
@@ -54,11 +50,7 @@ def own_config(
         },
         'topomask': {'dataset': arguments},
         'train': {'batch_size': 1 if one_graph else 32, 'eval_period': 1},
-        'model': {
-            'type': 'TopoGPSModel',
-            'loss_fun': loss,
-            'graph_pooling': 'mean',
-        },
+        'model': {'type': 'TopoGPSModel', 'loss_fun': loss, 'graph_pooling': 'mean'},
         'gt': {
             'layer_type': 'GINE+None' if edge_features else 'SAGE+None',
             'layers': 3,

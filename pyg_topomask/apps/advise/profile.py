@@ -123,6 +123,8 @@ def _measure(data: Data, starts: int) -> _Measured:
     one_way = matrix.nnz - int(matrix.multiply(matrix.T).sum())
     components = int(connected_components(matrix, directed=False)[0])
     weight = graph.edge_weight
+    weights = np.ones(len(row)) if weight is None else weight.detach().cpu().double().numpy()
+    weighted = csr_array(coo_array((weights, (row, col)), shape=(size, size)))
     start = np.random.default_rng(0).permutation(size)[:starts]
     distance = dijkstra(matrix, unweighted=True, indices=start) if size > 0 else np.zeros((1, 1))
     finite = distance[np.isfinite(distance)]
@@ -130,21 +132,12 @@ def _measure(data: Data, starts: int) -> _Measured:
         edges=matrix.nnz,
         one_way=one_way,
         weighted=weight is not None and weight.numel() > 0 and bool(weight.min() < weight.max()),
-        symmetric=one_way == 0 and _is_symmetric(graph),
+        symmetric=one_way == 0 and abs(weighted - weighted.T).sum() == 0,
         forest=(matrix + matrix.T).nnz == 2 * (size - components),
         within=np.array([(finite <= hops).sum() / max(1, len(start)) for hops in range(HOPS + 1)]),
         reaching=finite.size / max(1, len(start)),
         farthest=int(finite.max()),
     )
-
-
-def _is_symmetric(graph: Graph) -> bool:
-    r"""Returns whether the weights of both directions are equal."""
-    if graph.edge_weight is None:
-        return True
-    (row, col), size = (end.cpu().numpy() for end in graph.row_and_col('source_to_target')), graph.num_nodes
-    matrix = csr_array(coo_array((graph.edge_weight.detach().cpu().double().numpy(), (row, col)), shape=(size, size)))
-    return abs(matrix - matrix.T).sum() == 0
 
 
 def _labeled(graph: Data) -> Tensor:

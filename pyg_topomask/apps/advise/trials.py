@@ -14,6 +14,7 @@ import time
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -45,38 +46,40 @@ PLAN = 'plan.json'
 Results = dict[str, dict[int, dict[str, Any]]]
 
 
+@contextmanager
+def _frozen() -> Iterator[None]:
+    r"""A block in which garbage collection does not look through what libraries hold, before each training."""
+    gc.collect()
+    mine = gc.get_freeze_count() == 0
+    gc.freeze()
+    try:
+        yield
+    finally:
+        if mine:
+            gc.unfreeze()
+
+
+@dataclass
 class Trials:
-    r"""Trains candidates around one configuration. With the first seed, all train a third of the epochs, at least three. Then
-    the best by validation go on, :obj:`KEPT` with a mask and without, because a verdict needs the best of each, also with
-    further seeds.
+    r"""Trains candidates around one configuration, with alternating keys and values that override it, in a folder. With the
+    first seed, all train a third of the epochs, at least three. Then the best by validation go on, :obj:`KEPT` with a mask and
+    without, because a verdict needs the best of each, also with further seeds.
 
     The first epoch of each model tells how long all takes. If that is too long, all have fewer epochs, and start again in
-    another folder. Further seeds are not begun when the time is over.
-
-    Args:
-        cfg_file (str or Path): The configuration.
-        options (list): Alternating keys and values that override it.
-        models (list): The candidates.
-        seeds (int): The number of seeds.
-        minutes (float): The time.
-        folder (Path): The folder of the trainings.
-        resume (bool): Whether to use what an earlier call has trained in it.
+    another folder. Further seeds are not begun when the time is over. What an earlier call has trained is used to resume.
     """
 
-    def __init__(
-        self,
-        cfg_file: str | Path,
-        options: Sequence[str],
-        models: Sequence[Candidate],
-        seeds: int,
-        minutes: float,
-        folder: Path,
-        resume: bool,
-    ) -> None:
-        self.cfg_file, self.options, self.models, self.resume = cfg_file, list(options), models, resume
-        self.folder = self.runs = folder
+    cfg_file: str | Path
+    options: list[str]
+    models: Sequence[Candidate]
+    wanted: int
+    minutes: float
+    folder: Path
+    resume: bool
+
+    def __post_init__(self) -> None:
+        self.options, self.runs, self.first = list(self.options), self.folder, int(cfg.seed)
         self.metric, self.maximize = metric_best(), higher_is_better(metric_best())
-        self.first, self.wanted, self.minutes = int(cfg.seed), seeds, minutes
         self.planned = self.epochs = int(cfg.optim.max_epoch)
         self.results: Results = {}
         self.failures: dict[str, str] = {}
@@ -89,13 +92,10 @@ class Trials:
         r"""The seeds with which the best models were trained."""
         return sorted({seed for model in self.kept for seed in self.results.get(model.name, {})})
 
+    @_frozen()
     def run(self) -> Results:
         r"""Trains, and returns the metrics of finished trainings by the name of the model and the seed."""
         self._end = time.perf_counter() + 60 * self.minutes
-        with _frozen():
-            return self._run_all()
-
-    def _run_all(self) -> Results:
         kept = sum(min(count, sum(model.masked == masked for model in self.models)) for masked, count in KEPT.items())
         self._total = len(self.models) + self.wanted * kept
         self._plan()
@@ -242,9 +242,8 @@ class Trials:
             for split in ('val', 'test'):
                 if result.get(f'{split}_{self.metric}', 0.0) is None:
                     given = f'a {split} split in which {self.metric} is not defined'
-                    raise ArgumentError(
-                        'data', given, 'splits with labels of each kind', 'give more data, or another metric_best'
-                    )
+                    remedy = 'give more data, or another metric_best'
+                    raise ArgumentError('data', given, 'splits with labels of each kind', remedy)
             self.results.setdefault(model.name, {})[seed] = result
             value = f'{result[f"val_{self.metric}"]:.4f}, test {tested(result, self.metric):.4f}'
             after = f'after {result["epochs"]} of {self.epochs} epochs, ' * (result['epochs'] < self.epochs)
@@ -264,19 +263,6 @@ class Trials:
             return None
         result: dict[str, Any] = json.loads((run / RESULT).read_text())
         return result if result['epochs'] >= epochs else None
-
-
-@contextmanager
-def _frozen() -> Iterator[None]:
-    r"""A block in which garbage collection does not look through what libraries hold, before each training."""
-    gc.collect()
-    mine = gc.get_freeze_count() == 0
-    gc.freeze()
-    try:
-        yield
-    finally:
-        if mine:
-            gc.unfreeze()
 
 
 def _collect() -> None:

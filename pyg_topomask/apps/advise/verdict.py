@@ -75,60 +75,40 @@ def decide(
     gain, error = mean_error(differences)
     means = [statistics.mean(tested(run, metric) for run in runs.values()) for runs in (masked[one], without[other])]
     chance = math.sqrt(sum(mean * (1 - mean) for mean in means) / sum(labels)) if labels else 0.0
-    word, sentence = _say(differences, gain, error, chance, sum(labels), one, other, metric, maximize)
-    if word == 'gain' and late is not None and gain <= late[other]:
-        word = 'undecided'
-        sentence = (
-            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over the best without a mask ({other}), which still '
-            f'learns: it would gain {late[other]:.3f} at the rate of its last epochs. Train longer.'
-        )
-    if labels and max(means) <= (majority := max(labels) / sum(labels)):
-        word = 'none'
-        sentence = (
-            f'No gain seen: no model is better than the most frequent class ({majority:.0%}). Train longer, or add features.'
-        )
-    return Verdict(word, sentence, one, other, gain, error)
 
-
-def _say(
-    differences: Sequence[float],
-    gain: float,
-    error: float,
-    chance: float,
-    labels: int,
-    one: str,
-    other: str,
-    metric: str,
-    maximize: bool,
-) -> tuple[str, str]:
-    count = len(differences)
     against = f'the best without a mask ({other})'
-    if math.isnan(error):
-        return (
-            'undecided',
-            f'Undecided: {one} has {gain:+.3g} {metric} over {other} with one seed. Two more would show an error.',
-        )
-    if error == 0 and gain != 0:  # of few test labels: how far the difference varies has not been seen
-        same = f'{one} has {gain:+.3f} {metric} over {other} in each of {count} seeds'
-        return 'undecided', f'Undecided: {same}, so that its error is not known. More seeds would show it.'
-    shown = f'{abs(gain):.3f} ± {error:.3f} {metric}'
-    found = verdict(gain, math.hypot(error, chance))
-    if found == 'better':
-        return 'gain', f'{one} gains {shown} over {against}.' if maximize else f'{one} has {shown} less than {against}.'
-    if found == 'worse':
-        return 'loss', f'No mask helps: {one}, the best with a mask, loses {shown} to {against}.'
-    room = gain**2 - (2 * chance) ** 2  # for the error over seeds, which more seeds make smaller
-    if room <= 0 and verdict(gain, error) == 'better':
-        seen = f'{one} has {gain:+.3f} ± {error:.3f} {metric} over {against}'
-        return 'undecided', f'Undecided: {seen}, but {labels} test labels are too few to tell.'
-    needed = math.ceil(4 * statistics.variance(differences) / room) if gain > 0 and room > 0 else math.inf
-    if needed <= MORE * count:
-        more = max(1, needed - count)
-        return 'undecided', (
-            f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over {against}. If that is the gain, '
-            f'{more} more seed{"s" * (more > 1)} would decide.'
-        )
-    if gain == error == 0:
-        return 'none', f'No gain seen: {one} and {other} have the same {metric} in all {count} seeds.'
-    bound = max(0.0, gain) + 2 * math.hypot(error, chance)
-    return 'none', f'No gain seen: {one} and {other} are not distinguishable. A gain above {bound:.2g} would have shown.'
+    seen = f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over {against}'
+    count = len(differences)
+
+    def say() -> tuple[str, str]:
+        if labels and max(means) <= (majority := max(labels) / sum(labels)):
+            no_better = f'no model is better than the most frequent class ({majority:.0%})'
+            return 'none', f'No gain seen: {no_better}. Train longer, or add features.'
+        if math.isnan(error):
+            single = f'{one} has {gain:+.3g} {metric} over {other} with one seed'
+            return 'undecided', f'Undecided: {single}. Two more would show an error.'
+        if error == 0 and gain != 0:  # of few test labels: how far the difference varies has not been seen
+            same = f'{one} has {gain:+.3f} {metric} over {other} in each of {count} seeds'
+            return 'undecided', f'Undecided: {same}, so that its error is not known. More seeds would show it.'
+        shown = f'{abs(gain):.3f} ± {error:.3f} {metric}'
+        found = verdict(gain, math.hypot(error, chance))
+        if found == 'better' and late is not None and gain <= late[other]:
+            learns = f'it would gain {late[other]:.3f} at the rate of its last epochs'
+            return 'undecided', f'{seen}, which still learns: {learns}. Train longer.'
+        if found == 'better':
+            return 'gain', f'{one} gains {shown} over {against}.' if maximize else f'{one} has {shown} less than {against}.'
+        if found == 'worse':
+            return 'loss', f'No mask helps: {one}, the best with a mask, loses {shown} to {against}.'
+        room = gain**2 - (2 * chance) ** 2  # for the error over seeds, which more seeds make smaller
+        if room <= 0 and verdict(gain, error) == 'better':
+            return 'undecided', f'{seen}, but {sum(labels)} test labels are too few to tell.'
+        needed = math.ceil(4 * statistics.variance(differences) / room) if gain > 0 and room > 0 else math.inf
+        if needed <= MORE * count:
+            more = max(1, needed - count)
+            return 'undecided', f'{seen}. If that is the gain, {more} more seed{"s" * (more > 1)} would decide.'
+        if gain == error == 0:
+            return 'none', f'No gain seen: {one} and {other} have the same {metric} in all {count} seeds.'
+        bound = max(0.0, gain) + 2 * math.hypot(error, chance)
+        return 'none', f'No gain seen: {one} and {other} are not distinguishable. A gain above {bound:.2g} would have shown.'
+
+    return Verdict(*say(), one, other, gain, error)

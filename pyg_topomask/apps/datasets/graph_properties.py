@@ -119,14 +119,6 @@ def _barabasi_albert(size: int, generator: Generator) -> Edges:
     return np.array(edges, dtype=np.int64).T
 
 
-def _grid(size: int, generator: Generator) -> Edges:
-    return _mesh(size, max(2, round(size**0.5)))
-
-
-def _ladder(size: int, generator: Generator) -> Edges:
-    return _mesh(size, 2)
-
-
 def _mesh(size: int, width: int) -> Edges:
     r"""Returns the edges of a grid that is filled row by row."""
     node = np.arange(size)
@@ -141,18 +133,6 @@ def _caveman(size: int, generator: Generator) -> Edges:
     inside = [np.stack(np.triu_indices(len(cave), 1)) + cave[0] for cave in caves]
     between = [np.array([[cave[-1]], [after[0]]]) for cave, after in pairwise(caves)]
     return np.concatenate([*inside, *between], axis=1)
-
-
-def _tree(size: int, generator: Generator) -> Edges:
-    return _tree_of(generator.integers(np.arange(1, size)))
-
-
-def _line(size: int, generator: Generator) -> Edges:
-    return _tree_of(np.arange(size - 1))
-
-
-def _star(size: int, generator: Generator) -> Edges:
-    return _tree_of(np.zeros(size - 1, dtype=np.int64))
 
 
 def _caterpillar(size: int, generator: Generator) -> Edges:
@@ -172,12 +152,12 @@ def _lobster(size: int, generator: Generator) -> Edges:
 FAMILIES: dict[str, Callable[[int, Generator], Edges]] = {
     'Erdos-Renyi': _erdos_renyi,
     'Barabasi-Albert': _barabasi_albert,
-    'grid': _grid,
+    'grid': lambda size, generator: _mesh(size, max(2, round(size**0.5))),
     'caveman': _caveman,
-    'tree': _tree,
-    'ladder': _ladder,
-    'line': _line,
-    'star': _star,
+    'tree': lambda size, generator: _tree_of(generator.integers(np.arange(1, size))),
+    'ladder': lambda size, generator: _mesh(size, 2),
+    'line': lambda size, generator: _tree_of(np.arange(size - 1)),
+    'star': lambda size, generator: _tree_of(np.zeros(size - 1, dtype=np.int64)),
     'caterpillar': _caterpillar,
     'lobster': _lobster,
 }

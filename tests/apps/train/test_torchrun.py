@@ -45,7 +45,7 @@ import sys
 
 import torch
 
-from pyg_topomask.apps.datasets import images
+from pyg_topomask.apps.datasets import images as digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.apps.runs.devices import rank
 from pyg_topomask.apps.recommend.runner import train as train_recommender
