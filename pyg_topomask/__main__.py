@@ -96,7 +96,7 @@ def _run(arguments: argparse.Namespace) -> None:
 
             print(markdown_table(compare(arguments.runs, arguments.metric)))
         case 'recommend':
-            from pyg_topomask.apps.recommend.serve import serve
+            from pyg_topomask.apps.recommend.runner import serve
 
             serve(arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data)
         case 'inspect':

@@ -34,8 +34,8 @@ from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import (
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
     build_attention,
     build_edge_weights,
     configured_options,

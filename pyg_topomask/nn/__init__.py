@@ -5,7 +5,7 @@ An argument outside its range, an unknown name, and arguments that conflict rais
 """
 
 from pyg_topomask.nn.by_name import attention
-from pyg_topomask.nn.edge_weights import EdgeWeights
+from pyg_topomask.nn.edge_features import EdgeWeights
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.gps_conv import TopoGPSConv
 from pyg_topomask.nn.kmip_attention import KMIPAttention

@@ -13,8 +13,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import fit_mask, with_mask
-from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
-from pyg_topomask.nn.near_graph import on_near_graph
+from pyg_topomask.nn.masked_linear_attention import on_near_graph, resolve_feature_map
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.entries import Entries
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention

@@ -39,8 +39,7 @@ from pyg_topomask.apps.viz.drawing import positions
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, layer_option
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
 from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.explicit_attention import ExplicitAttention

@@ -34,7 +34,7 @@ from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transforms import build_transforms, take
-from pyg_topomask.graphgym.names.configured_attention import (
+from pyg_topomask.graphgym.names.attentions import (
     build_attention,
     build_configured_attention,
     configured_attention,

@@ -14,7 +14,7 @@ from pyg_topomask.graphgym.data.datasets import FORMATS, check_dataset
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.posenc import posenc_transforms
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
-from pyg_topomask.graphgym.names.configured_attention import gps_attention_kwargs
+from pyg_topomask.graphgym.names.attentions import gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import ACTIVATIONS, LAYERS, find_head, split_layer_type

@@ -26,7 +26,7 @@ from pyg_topomask.graphgym.data.posenc import posenc_transforms
 from pyg_topomask.graphgym.data.pyg_datasets import OGB_NAMES, PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, reads_walks
 from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
-from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, named_attentions
+from pyg_topomask.graphgym.names.attentions import build_configured_attention, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, lookup, remedy_of
 from pyg_topomask.graphgym.names.masks import configured_tree
 from pyg_topomask.transforms import AddGraphRandomFeatures, PrepareMasks

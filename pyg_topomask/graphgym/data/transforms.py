@@ -1,4 +1,4 @@
-r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph of a data set."""
+r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph of a data set, and cached in files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import inspect
 import random
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, groupby, islice
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import numpy as np
 import torch
+import torch_geometric
 import torch_geometric.transforms as pyg_transforms
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from torch_geometric.data import Data, InMemoryDataset
@@ -20,13 +22,21 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
 
+import pyg_topomask
 import pyg_topomask.transforms as topomask_transforms
+from pyg_topomask.apps.datasets.bases import SPLITS
+from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
-from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, EDGE_WEIGHTS, attention_options
-from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, configured_attention, named_attentions
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
+    EDGE_WEIGHTS,
+    attention_options,
+    build_configured_attention,
+    configured_attention,
+    named_attentions,
+)
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, configured_tree, first_options
 from pyg_topomask.graphs.graph import Graph
@@ -35,9 +45,102 @@ from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.transforms.base import GraphTransform
 from pyg_topomask.utils.checks import check_whole
-from pyg_topomask.utils.digests import steps_of
-from pyg_topomask.utils.files import first_line
+from pyg_topomask.utils.digests import UNHASHABLE, digest_of, digest_of_transform, steps_of
+from pyg_topomask.utils.files import first_line, load_tensors, save_tensors
 from pyg_topomask.utils.seeds import seed_torch
+
+Collated = tuple[Data, dict[str, Any] | None]
+
+NODE_SPLIT_KEYS = tuple(f'{split}_mask' for split in SPLITS)
+
+#: Transforms that read no split of the nodes, and neither remove nor reorder them.
+LEAVES_NODES: tuple[type[BaseTransform], ...] = (
+    topomask_transforms.AddForest,
+    topomask_transforms.AddGraphRandomFeatures,
+    topomask_transforms.AddGridShape,
+    topomask_transforms.AddNormals,
+    topomask_transforms.AddRandomWalkKernel,
+    topomask_transforms.AddSVDEncoding,
+    topomask_transforms.AddSpanningForest,
+    topomask_transforms.KNNGraph,
+    topomask_transforms.PrepareMasks,
+    pyg_transforms.AddLaplacianEigenvectorPE,
+    pyg_transforms.AddRandomWalkPE,
+    pyg_transforms.AddRemainingSelfLoops,
+    pyg_transforms.AddSelfLoops,
+    pyg_transforms.NormalizeFeatures,
+)
+
+
+def leaves_nodes(transform: BaseTransform) -> bool:
+    r"""Returns whether a transform, or a composition, is known to ignore splits of the nodes, and to neither remove nor reorder
+    nodes. It can then be applied without the masks of the split.
+    """
+    return all(type(step) in LEAVES_NODES for step in steps_of(transform))
+
+
+def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
+    r"""Returns the file for a transformed dataset, or :obj:`None` if the dataset has no folder of processed files.
+
+    Its name is a hash of the graphs, of the transforms with all arguments, of the versions of this package and of PyG, of the
+    code of user-defined transforms, and of :obj:`cfg.seed` if transforms that are not of this package may draw random numbers.
+    Transforms that cannot be hashed, such as lambda functions, have no file, and cause a warning.
+    """
+    folder = Path(dataset.processed_dir)
+    if not folder.is_dir():
+        return None
+    with_seeds = all(type(step).__module__.startswith('pyg_topomask.') for step in steps_of(transform))
+    rest = {
+        'versions': (pyg_topomask.__version__, torch_geometric.__version__),
+        'seed': None if with_seeds else cfg.seed,
+        'graphs': dataset._data.to_dict(),
+        'slices': dataset.slices,
+        'chosen': dataset._indices,
+    }
+    try:
+        return folder / f'topomask-{digest_of([digest_of_transform(transform), rest]).hex()}.pt'
+    except UNHASHABLE as error:
+        warn(f'topomask.transforms: {transform} is applied anew each time, not stored: {first_line(error)}')
+        return None
+
+
+def _read_cached(path: Path) -> Collated | None:
+    try:
+        stored = load_tensors(path)
+        return Data.from_dict(stored['data']), stored['slices']
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError) as error:
+        warn(f'topomask.transforms: {path} cannot be read and is made again: {error}')
+        return None
+
+
+def _write_cached(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
+    try:
+        save_tensors(path, {'data': data.to_dict(), 'slices': None if slices is None else dict(slices)})
+    except OSError as error:
+        warn(f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}')
+
+
+def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
+    r"""Returns a collated dataset from a file, or creates it and writes the file. The file stores no classes, so graphs of
+    subclasses of :class:`~torch_geometric.data.Data` are created each time.
+
+    The states of random number generators do not change, so that a run does not depend on the existence of the file. Without a
+    path, nothing is read or written.
+    """
+    stored = None if path is None else _read_cached(path)
+    if stored is not None:
+        return stored
+    state = rng_state()
+    try:
+        data, slices = make()
+    finally:
+        set_rng_state(state)
+    if path is not None and type(data) is Data:
+        _write_cached(path, data, slices)
+    return data, slices
+
 
 #: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
@@ -174,7 +277,7 @@ def _put_back(dataset: InMemoryDataset, taken: dict[str, tuple[Any, Any]]) -> No
 
 def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     r"""Applies a transform once to every graph and stores the result in the dataset, and in a file if the dataset has a folder
-    of processed files, see :func:`~pyg_topomask.graphgym.data.transform_cache.cache_file`. All splits of the nodes
+    of processed files, see :func:`~pyg_topomask.graphgym.data.transforms.cache_file`. All splits of the nodes
     share one file if the transforms do not change the nodes.
     """
     if not isinstance(dataset, InMemoryDataset):

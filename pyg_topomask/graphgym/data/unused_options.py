@@ -11,8 +11,7 @@ from yacs.config import CfgNode
 from pyg_topomask.errors import warn
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, reads_walks, walks_of
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import layer_option, named_attentions
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, layer_option, named_attentions
 from pyg_topomask.graphgym.names.models import MODELS
 
 

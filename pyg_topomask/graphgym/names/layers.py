@@ -28,8 +28,8 @@ from torch_geometric.nn import (
 )
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import (
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
     build_attention,
     build_edge_weights,
     channels_per_head,

@@ -16,7 +16,7 @@ from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 from torch_geometric.nn import GINEConv
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.configured_attention import check_attention, gps_attention_kwargs
+from pyg_topomask.graphgym.names.attentions import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder, edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.layers import LocalLayer, local_layer
 from pyg_topomask.graphgym.names.lookup import lookup, registered

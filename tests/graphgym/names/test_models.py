@@ -18,7 +18,7 @@ from pyg_topomask.apps.datasets import ClothRollouts
 from pyg_topomask.apps.datasets.images import load_images, moving_digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
-from pyg_topomask.graphgym.names.configured_attention import GPS_MODELS
+from pyg_topomask.graphgym.names.attentions import GPS_MODELS
 from pyg_topomask.graphgym.names.masks import MASKS
 from pyg_topomask.graphgym.names.models import MODELS
 from pyg_topomask.graphs.graph import Graph
