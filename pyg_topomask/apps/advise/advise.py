@@ -14,8 +14,7 @@ import yaml  # type: ignore[import-untyped]
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.apps.advise.candidates import candidates
-from pyg_topomask.apps.advise.profile import GraphProfile, profile
+from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
 from pyg_topomask.apps.advise.report import draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
 from pyg_topomask.apps.advise.verdict import decide
