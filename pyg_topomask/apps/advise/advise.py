@@ -21,8 +21,8 @@ from pyg_topomask.apps.advise.verdict import decide
 from pyg_topomask.apps.datasets import GraphFile
 from pyg_topomask.apps.runs.run import check_writable, locked
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure
+from pyg_topomask.apps.train.checks import check_options
 from pyg_topomask.apps.train.metrics import metric_best
-from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders

@@ -1,4 +1,4 @@
-r"""What decides which masks can matter on a data set, and the models that are trained: without a mask, and with fitting ones."""
+r"""What decides which masks can matter on a data set, and the models that are trained: without a mask and with one."""
 
 from __future__ import annotations
 
@@ -28,40 +28,23 @@ HOPS = 16
 
 @dataclass(frozen=True)
 class GraphProfile:
-    r"""Measurements of the graphs of a data set, the distances on a sample of its graphs and nodes.
-
-    Args:
-        graphs (int): The number of graphs.
-        nodes (int): The median number of nodes of a graph.
-        largest (int): The largest number of nodes.
-        degree (float): The number of edges, in both directions, over the number of nodes.
-        one_way (float): The share of edges without an edge in the opposite direction, of those between different nodes.
-        weighted (bool): Whether the edges have weights that differ.
-        forest (bool): Whether no graph has a cycle.
-        grid (bool): Whether the graphs have positions on a grid, see :class:`~pyg_topomask.transforms.AddGridShape`.
-        within (tuple): The mean number of nodes from which at most :obj:`k` edges lead to a node, for :obj:`k` from 0 to 16.
-        reaching (float): The mean number of nodes from which any number of edges leads to a node.
-        farthest (int): The largest distance that was seen.
-        equal_labels (float, optional): The share of edges between nodes of equal class. :obj:`None` without classes of nodes.
-        by_chance (float, optional): This share between random nodes.
-        majority (float, optional): The share of the most frequent class.
-    """
+    r"""Measurements of the graphs of a data set, the distances on a sample of its graphs and nodes."""
 
     graphs: int
-    nodes: int
-    largest: int
-    degree: float
-    one_way: float
-    weighted: bool
-    symmetric: bool
-    forest: bool
-    grid: bool
-    within: tuple[float, ...]
-    reaching: float
-    farthest: int
-    equal_labels: float | None = None
-    by_chance: float | None = None
-    majority: float | None = None
+    nodes: int  # the median number of nodes of a graph
+    largest: int  # the largest number of nodes
+    degree: float  # the number of edges, in both directions, over the number of nodes
+    one_way: float  # the share of edges without an edge in the opposite direction, of those between different nodes
+    weighted: bool  # whether the edges have weights that differ
+    symmetric: bool  # whether both directions have equal weights
+    forest: bool  # whether no graph has a cycle
+    grid: bool  # whether the graphs have positions on a grid, see AddGridShape
+    within: tuple[float, ...]  # the mean number of nodes from which at most k edges lead to a node, for k from 0 to 16
+    reaching: float  # the mean number of nodes from which any number of edges leads to a node
+    farthest: int  # the largest distance that was seen
+    equal_labels: float | None = None  # the share of edges between nodes of equal class, of classes of nodes
+    by_chance: float | None = None  # this share between random nodes
+    majority: float | None = None  # the share of the most frequent class
 
     @property
     def directed(self) -> bool:

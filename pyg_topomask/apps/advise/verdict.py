@@ -18,23 +18,14 @@ MORE = 4
 
 @dataclass(frozen=True)
 class Verdict:
-    r"""The verdict about a mask, in one word and in one sentence.
+    r"""The verdict about a mask, in one word one sentence, and the best models by validation, with a mask and without."""
 
-    Args:
-        word (str): :obj:`"gain"`, :obj:`"loss"`, :obj:`"none"` (no gain seen) or :obj:`"undecided"`.
-        sentence (str): What was found.
-        masked (str): The best model with a mask, by validation.
-        without (str): The best model without one, by validation.
-        gain (float): The mean difference of the test metric over the seeds of both, positive if the mask is better.
-        error (float): Its standard error, NaN for one seed.
-    """
-
-    word: str
+    word: str  # "gain", "loss", "none" (no gain seen) or "undecided"
     sentence: str
     masked: str
     without: str
-    gain: float
-    error: float
+    gain: float  # the mean difference of the test metric over the seeds of both, positive if the mask is better
+    error: float  # its standard error, NaN for one seed
 
 
 def best_model(results: Mapping[str, Seeds], metric: str, maximize: bool) -> str:

@@ -45,14 +45,9 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
     seed, with their :func:`verdict`. If the seeds of two runs differ, the number of common seeds is shown. The metrics are
     those of the best epoch by validation.
 
-    Args:
-        folders (sequence of str or Path): The folders of the runs, such as :obj:`results/digits`. Each contains one folder for
-            each seed.
-        metric (str, optional): A metric in :obj:`result.json`, such as :obj:`"test_f1"`. (default: :obj:`None`, the test metric
-            by whose validation the first run selected its best epoch)
-
-    Raises:
-        ValueError: If a folder has no finished run, a result is broken, or a run lacks the metric.
+    A folder, such as :obj:`results/digits`, contains one folder for each seed. The metric is one of :obj:`result.json`, by
+    default the test metric by whose validation the first run selected its best epoch. Raises a :class:`ValueError` if a folder
+    has no finished run, a result is broken, or a run lacks the metric.
     """
     results = [_results(Path(folder)) for folder in folders]
     if metric is None:

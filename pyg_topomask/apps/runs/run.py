@@ -64,12 +64,8 @@ def check_writable(folder: Path) -> None:
 
 
 def clear_run(folder: Path, files: Sequence[str]) -> None:
-    r"""Removes an earlier run from a folder, and its subfolders if nothing else lies in them.
-
-    Args:
-        folder (Path): The folder.
-        files (sequence of str): Patterns of the files that a run writes, below the folder. They are removed in this order:
-            the file to resume from comes first, so that what a killed removal leaves is not taken for a run.
+    r"""Removes an earlier run from a folder, by patterns of its files, and its subfolders if nothing else lies in them. Files
+    are removed in the order of the patterns: that to resume from comes first, so that what a killed removal leaves is no run.
     """
     paths = [path for pattern in files for path in sorted(folder.glob(pattern))]
     if paths:
@@ -212,12 +208,8 @@ class Run:
         processes call this; process 0 writes.
 
         Both checkpoints hold what :obj:`kept` holds, the configuration (:obj:`config`) and the row of the best epoch
-        (:obj:`best`). The one to resume from also holds :obj:`state`, the :obj:`history`, and the states of the random number
-        generators of all processes (:obj:`rng`).
-
-        Args:
-            kept (dict): What is needed to use the model, such as its weights.
-            **state (optional): What is needed to continue, such as the state of the optimizer.
+        (:obj:`best`). The one to resume from also holds :obj:`state`, such as that of the optimizer, the :obj:`history`, and
+        the states of the random number generators of all processes (:obj:`rng`).
         """
         states = gather(rng_state())
         if rank() > 0:
@@ -246,16 +238,9 @@ class Run:
         return checkpoint
 
     def finish(self, metrics: Row, parameters: int, memory: int | None = None) -> dict[str, Any]:
-        r"""Writes :obj:`result.json`. All processes call this; process 0 writes.
-
-        Args:
-            metrics (dict): The metrics of the model of the best epoch, such as :obj:`test_accuracy`.
-            parameters (int): The number of parameters of the model.
-            memory (int, optional): The bytes of memory that the run took. (default: :obj:`None`, not known)
-
-        Returns:
-            The metrics, the name of the one by which runs are compared (:obj:`metric`), and :obj:`parameters`, :obj:`epochs`,
-            :obj:`best_epoch`, :obj:`seconds_per_epoch` and :obj:`memory`.
+        r"""Writes :obj:`result.json`, and returns its content: the metrics of the model of the best epoch, the name of the one
+        by which runs are compared (:obj:`metric`), the numbers of :obj:`parameters` and :obj:`epochs`, :obj:`best_epoch`,
+        :obj:`seconds_per_epoch`, and the bytes of :obj:`memory`, if they are known. All processes call this; process 0 writes.
         """
         best = self.best
         if best is None and any(self.metric in row for row in self.history):

@@ -22,10 +22,15 @@ from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import load_best
 from pyg_topomask.apps.runs.devices import PeakMemory, connect, find_device, main_first, num_processes, rank, returning_memory
 from pyg_topomask.apps.runs.run import Row, Run
-from pyg_topomask.apps.train.data_checks import check_data, check_single_samples, try_first_step
+from pyg_topomask.apps.train.checks import (
+    check_data,
+    check_options,
+    check_single_samples,
+    try_first_step,
+    warn_of_unread_options,
+)
 from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.apps.train.module import RunModule, modules_with_random_features
-from pyg_topomask.apps.train.option_checks import check_options, warn_of_unread_options
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pyg_topomask.apps.train import train
-from pyg_topomask.apps.train.option_checks import check_options, warn_of_unread_options
+from pyg_topomask.apps.train.checks import check_options, warn_of_unread_options
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config
 
