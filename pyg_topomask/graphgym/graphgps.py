@@ -46,12 +46,6 @@ from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphs.graph import Graph
 
 
-def _dense_weights(pairs: Tensor, alpha: Tensor, graph: Graph) -> Tensor:
-    r"""Returns coefficients of pairs (source, target) as GraphGPS logs them, :obj:`[num_graphs, heads, N_max, N_max]`."""
-    batch, size, graphs = graph.segments.index, graph.segments.largest, graph.num_graphs
-    return to_dense_adj(pairs.flip(0), batch, alpha, size, graphs).permute(0, 3, 1, 2)
-
-
 class GlobalAttention(Module):
     r"""An attention of this package that is called with a batch, like the layers of GraphGPS, with the options of
     :obj:`cfg.topomask.<name>`. The layers of a forward pass share the prepared masks of the batch. With :obj:`log_weights`, the
@@ -64,7 +58,9 @@ class GlobalAttention(Module):
 
     def __init__(self, name: str, channels: int, heads: int, dropout: float = 0.0, log_weights: bool = False) -> None:
         super().__init__()
-        _refuse_graph_tokens(name)
+        if 'GraphormerBias' in str(cfg.dataset.node_encoder_name).split('+') and cfg.graphormer.use_graph_token:
+            remedy = 'GraphGPS inserts the tokens before the nodes of each graph, but does not renumber the edges'
+            raise ArgumentError('graphormer.use_graph_token', f'True with the attention {name!r}', 'False', remedy)
         self.name = name
         self.options = configured_options(name)
         self.attn = build_attention(name, channels, heads, dropout)
@@ -86,7 +82,9 @@ class GlobalAttention(Module):
         out = self.attn(batch.x, graph.edge_index, batch=graph.batch, graph=graph, **kwargs)
         if self.log_weights:
             out, (pairs, alpha) = out
-            self.weights = _dense_weights(pairs, alpha.detach(), graph).cpu()
+            # As GraphGPS logs them, [num_graphs, heads, N_max, N_max].
+            dense = to_dense_adj(pairs.flip(0), graph.segments.index, alpha.detach(), graph.segments.largest, graph.num_graphs)
+            self.weights = dense.permute(0, 3, 1, 2).cpu()
         return out
 
     def get_extra_state(self) -> dict[str, Any]:
@@ -109,16 +107,6 @@ class GlobalAttention(Module):
         if strict and not any(key.startswith(prefix) for key in state_dict):
             errors.append(f'checkpoint: got one without {prefix}*, of another gt.layer_type; accepted: one of {self.name!r}.')
         super()._load_from_state_dict(state_dict, prefix, *args)
-
-
-def _refuse_graph_tokens(name: str) -> None:
-    if 'GraphormerBias' in str(cfg.dataset.node_encoder_name).split('+') and cfg.graphormer.use_graph_token:
-        raise ArgumentError(
-            'graphormer.use_graph_token',
-            f'True with the attention {name!r}',
-            'False',
-            'GraphGPS inserts the tokens before the nodes of each graph, but does not renumber the edges',
-        )
 
 
 @contextmanager

@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Callable, Mapping
 from functools import cache, partial
-from math import isqrt
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -57,15 +56,8 @@ def check_heads(heads: int, channels: int, remedy: str = '') -> None:
     r"""Raises an error unless the number of heads divides the channels."""
     check_size(heads=heads)
     if channels % heads != 0:
-        raise ArgumentError(
-            'heads', f'{heads} for {channels} channels', f'divisors of the channels: {divisors(channels)}', remedy
-        )
-
-
-def divisors(number: int) -> str:
-    r"""Returns the divisors of a number in ascending order, as text."""
-    small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
-    return ', '.join(map(str, sorted({*small, *(number // divisor for divisor in small)})))
+        divisors = ', '.join(str(number) for number in range(1, channels + 1) if channels % number == 0)
+        raise ArgumentError('heads', f'{heads} for {channels} channels', f'divisors of the channels: {divisors}', remedy)
 
 
 def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:

@@ -116,7 +116,10 @@ def inspect_attention(
         accepted = 'what `pyg-topomask train` saved with the same YAML and options'
         raise ArgumentError('checkpoint', f'{str(checkpoint)!r}, where nothing was saved', accepted)
     state = load_checkpoint(Path(checkpoint))
-    _check_same_model(checkpoint, state['config'])
+    # Weights do not suffice for this check, because many attentions have weights with equal names and shapes.
+    changed = differences(state['config'], cfg.dump(), (*FREE_OPTIONS, LENGTH_OPTION))
+    if texts := [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]:
+        raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', '; '.join(texts))
     if (attention := build_configured_attention()) is not None:  # before data is loaded
         _check_explicit(attention)
     seed_everything(cfg.seed)  # as in training, because it determines random splits
@@ -162,15 +165,6 @@ def _check_explicit(model: Module) -> dict[str, ExplicitAttention]:
         accepted = f"{', '.join(explicit)}, after '+' in gt.layer_type, and feature_map: softmax for words of masks"
         raise ArgumentError(option, f'{value!r}, whose attention returns no coefficients', accepted)
     return attentions
-
-
-def _check_same_model(checkpoint: str | Path, config: str) -> None:
-    r"""Raises an error if the model in a checkpoint has different options. Weights do not suffice for this check, because many
-    attentions have weights with equal names and shapes."""
-    changed = differences(config, cfg.dump(), (*FREE_OPTIONS, LENGTH_OPTION))
-    texts = [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]
-    if texts:
-        raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', '; '.join(texts))
 
 
 @dataclass

@@ -277,14 +277,6 @@ def recommend(
     ]
 
 
-def _export_embeddings(path: Path, dataset: InteractionDataset, users: Tensor, items: Tensor) -> None:
-    r"""Writes the embeddings as a NumPy archive of :obj:`users`, :obj:`items`, :obj:`user_ids` and :obj:`item_ids`."""
-    user_ids, item_ids = dataset.user_ids.numpy(), dataset.item_ids.numpy()
-    buffer = io.BytesIO()
-    np.savez(buffer, users=users.numpy(), items=items.numpy(), user_ids=user_ids, item_ids=item_ids)
-    write_atomically(path, buffer.getvalue())
-
-
 def serve(
     run_dir: str | Path,
     user_ids: Sequence[int] = (),
@@ -294,8 +286,9 @@ def serve(
     data_dir: str | Path | None = None,
 ) -> None:
     r"""Prints the top items of users as CSV, or writes them to the file :obj:`out`, and exports the embeddings to a file, a
-    NumPy archive. The number of items :obj:`k` is by default the option :obj:`recommend.k` of the run. Raises a
-    :class:`ValueError` if there is nothing to do, or an argument is out of its range. In this case, nothing is written.
+    NumPy archive of :obj:`users`, :obj:`items`, :obj:`user_ids` and :obj:`item_ids`. The number of items :obj:`k` is by default
+    the option :obj:`recommend.k` of the run. Raises a :class:`ValueError` if there is nothing to do, or an argument is out of
+    its range. In this case, nothing is written.
     """
     if not user_ids and embeddings is None:
         raise ArgumentError('user, embeddings', 'neither', 'users to recommend to, a file for embeddings, or both')
@@ -312,7 +305,9 @@ def serve(
         k = int(load_config(Path(run_dir) / 'config.yaml').recommend.k)
     rows = recommend(dataset, users, items, user_ids, k) if user_ids else []
     if embeddings is not None:
-        _export_embeddings(embeddings, dataset, users, items)
+        buffer, ids = io.BytesIO(), (dataset.user_ids.numpy(), dataset.item_ids.numpy())
+        np.savez(buffer, users=users.numpy(), items=items.numpy(), user_ids=ids[0], item_ids=ids[1])
+        write_atomically(embeddings, buffer.getvalue())
     if user_ids:
         lines = [f'{user},{rank},{item},{score:.6f}\n' for user, rank, item, score in rows]
         table = ''.join(['user,rank,item,score\n', *lines])

@@ -161,7 +161,11 @@ class Run:
             if resume:
                 raise
         free = (*self.free, self.length) if resume else self.free
-        config = self._earlier_config() if checkpoint is None else checkpoint['config']
+        config, stored = None, self.folder / 'config.yaml'
+        if checkpoint is not None:
+            config = checkpoint['config']
+        elif stored.exists() and (self.best_file.exists() or (self.folder / RESULT).exists()):
+            config = stored.read_text(encoding='utf-8')
         changed = '' if config is None else '; '.join(differences(config, self.config, free).values())
         if changed and resume and checkpoint is not None:
             raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
@@ -267,12 +271,6 @@ class Run:
         r"""What changes if another run writes to the folder: each write makes a new file."""
         stats = [path.stat() if path.exists() else None for path in (self.last_file, self.folder / RESULT)]
         return [None if stat is None else (stat.st_ino, stat.st_mtime_ns) for stat in stats]
-
-    def _earlier_config(self) -> str | None:
-        r"""Returns the configuration of a run without a checkpoint to resume from, if it has results."""
-        path = self.folder / 'config.yaml'
-        has_results = self.best_file.exists() or (self.folder / RESULT).exists()
-        return path.read_text(encoding='utf-8') if has_results and path.exists() else None
 
     def _write_metrics(self) -> None:
         # The whole file each time: which columns there are is certain only after the first validated epoch.

@@ -159,18 +159,15 @@ class EpochMeter:
                 scores = regression_scores(true, torch.cat(logger['_pred']))
             else:
                 scores = getattr(Logger, self.task)(logger) if hasattr(Logger, self.task) else {}
-            scores = {**scores, **self._scores_of_graphgps()}
+            # Those of GraphGPS for several labels, or metric_best if it is one that GraphGym lacks.
+            for name, metric in METRICS_OF_GRAPHGPS.get(self.task, {}).items():
+                if name in (*METRICS[self.task], cfg.metric_best):
+                    scores[name] = round(metric(logger['_true'], logger['_pred'], self.task), cfg.round)
             logger[logger.task_type] = lambda: scores  # which write_epoch would compute again
         row = {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
         if epoch is not None and rank() == 0:
             logger.write_epoch(epoch)
         return row
-
-    def _scores_of_graphgps(self) -> dict[str, float]:
-        r"""Returns the metrics of GraphGPS for several labels, or :obj:`cfg.metric_best` if it is one that GraphGym lacks."""
-        known, batches = METRICS_OF_GRAPHGPS.get(self.task, {}), (self.logger['_true'], self.logger['_pred'])
-        names = [name for name in known if name in (*METRICS[self.task], cfg.metric_best)]
-        return {name: round(known[name](*batches, self.task), cfg.round) for name in names}
 
     def close(self) -> None:
         r"""Closes the TensorBoard writer, if any."""

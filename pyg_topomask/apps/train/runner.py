@@ -42,15 +42,6 @@ from pyg_topomask.utils.checks import check_whole
 LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
 
 
-def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
-    if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
-        known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
-        warn(
-            f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '
-            f'feature maps {known} are, and the mask StochasticRPE'
-        )
-
-
 def _trainer(device: torch.device, epochs: int) -> Any:
     local = int(os.environ['LOCAL_WORLD_SIZE']) if num_processes() > 1 else 1
     return pl.Trainer(
@@ -140,7 +131,10 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None, epochs: int) -> 
 
         graph, loaders = shard_loaders(loaders)
         module.model = convert_norms(module.model, graph)
-    _warn_if_nothing_is_redrawn(module)
+    if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
+        known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
+        given = f'got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random'
+        warn(f'topomask.redraw_period: {given}; the feature maps {known} are, and the mask StochasticRPE')
     try_first_step(module.model, loaders, trainer.strategy.root_device)  # a failure here does not change an earlier run
     check_single_samples(module.model, loaders[0])
     with run.open(checkpoint):
@@ -208,17 +202,11 @@ def train(
         results.append(train_seed(run_dir, resume or cfg.train.auto_resume))
         if rank() == 0:
             print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
-    if rank() == 0:
-        _print_means(results)
-    return results
-
-
-def _print_means(results: list[Row]) -> None:
-    metric = metric_best()
     for split, label in (('val', 'validation'), ('test', 'test')):
-        values = [row[f'{split}_{metric}'] for row in results if f'{split}_{metric}' in row]
-        if values:
-            print(f'{label} {metric} {sum(values) / len(values):.4f}', flush=True)
+        values = [row[f'{split}_{metric_best()}'] for row in results if f'{split}_{metric_best()}' in row]
+        if values and rank() == 0:
+            print(f'{label} {metric_best()} {sum(values) / len(values):.4f}', flush=True)
+    return results
 
 
 def load_model(folder: str | Path) -> tuple[Module, list[Any]]:

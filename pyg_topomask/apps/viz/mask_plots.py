@@ -12,16 +12,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.diagnostics import (
-    compare_rows,
-    guaranteed_deviation,
-    load_constant,
-    mask_error,
-    mask_rows,
-    measured_entries,
-    sparsity_bound,
-    weight_by_hops,
-)
+from pyg_topomask.apps import diagnostics
 from pyg_topomask.apps.viz.drawing import color_scale, draw_block, draw_edges, legend_above, neighborhood, new_figure
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
@@ -60,10 +51,10 @@ def plot_mask(
     """
     graph = Graph.of(graph)
     drawn = neighborhood(graph, node).to(graph.device)
-    rows = mask_rows(mask, graph, drawn)
+    rows = diagnostics.mask_rows(mask, graph, drawn)
     check_whole(0, rows.size(0) - 1, head=head)
     averaged = (drawn, rows) if nodes is None else (nodes, None)
-    shares = weight_by_hops(mask, graph, max_hops, *averaged)[head].cpu()
+    shares = diagnostics.weight_by_hops(mask, graph, max_hops, *averaged)[head].cpu()
     figure = new_figure(11, 4)
     left, right = figure.subplots(1, 2)
     block = rows[head][:, drawn].cpu()
@@ -111,7 +102,7 @@ def plot_mask_rows(
     check_shape((graph.num_nodes, 2), pos=pos)
     if not bool(pos.isfinite().all()):
         raise ArgumentError('pos', 'NaN or infinite numbers', 'finite positions')
-    rows = {title: mask_rows(mask, graph, node)[:, 0] for title, mask in masks.items()}
+    rows = {title: diagnostics.mask_rows(mask, graph, node)[:, 0] for title, mask in masks.items()}
     check_whole(0, min(map(len, rows.values())) - 1, head=head)
     across, down = min(columns, len(rows)), -(-len(rows) // columns)
     width, height = (pos.amax(0) - pos.amin(0)).clamp(min=1e-6).tolist()
@@ -201,7 +192,9 @@ def plot_inspection(
 
 def _draw_blocks(figure: Any, axes: Any, mask: GRFMask, graph: Graph, node: int | None, head: int) -> None:
     nodes = neighborhood(graph, node)
-    rows = [(exact[:, head, nodes], estimate[:, head, nodes]) for _, exact, estimate in compare_rows(mask, graph, nodes)]
+    rows = [
+        (exact[:, head, nodes], estimate[:, head, nodes]) for _, exact, estimate in diagnostics.compare_rows(mask, graph, nodes)
+    ]
     blocks = [torch.cat(block).cpu() for block in zip(*rows, strict=True)]
     # The diagonal would make all other entries dark.
     apart = blocks[0] - blocks[0].diagonal().diag()
@@ -219,10 +212,11 @@ def _draw_errors(
     numbers = [number for number in num_walks if number % 2 == 0 or not SAMPLERS[mask.walk_settings.sampler].paired]
     relative, largest = [], []
     for number in numbers:
-        measured = []
+        other, measured = copy.copy(mask), []
+        other.walk_settings = replace(mask.walk_settings, num_walks=number)
         for seed in range(repeats):
             walks = torch.Generator(graph.device).manual_seed(seed)
-            measured.append(mask_error(_with_walks(mask, number), graph, num_rows, seed, walks))
+            measured.append(diagnostics.mask_error(other, graph, num_rows, seed, walks))
         relative.append(torch.stack([error.relative[head] for error in measured]).mean().item())
         largest.append(torch.stack([error.max_abs[head] for error in measured]).mean().item())
     from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
@@ -231,9 +225,9 @@ def _draw_errors(
     errors.plot(numbers, np.array(relative), marker='o')
     errors.set(title='relative error of rows', ylabel='relative error (Frobenius norm)')
     deviations.plot(numbers, np.array(largest), marker='s', color='C1', label='largest that was measured')
-    c = load_constant(mask, graph, walkwise=True)[head]
+    c = diagnostics.load_constant(mask, graph, walkwise=True)[head]
     if bool(c.isfinite()) and mask.walk_settings.sampler == 'iid':
-        bound = [guaranteed_deviation(number, _DELTA, c).item() for number in numbers]
+        bound = [diagnostics.guaranteed_deviation(number, _DELTA, c).item() for number in numbers]
         deviations.plot(numbers, np.array(bound), 'k--', label='Eq. 11: an entry deviates less (95 %)')
     deviations.set(title='deviation of an entry', ylabel='deviation, in units of the entries')
     legend_above(deviations)
@@ -249,19 +243,13 @@ def _draw_errors(
         axis.grid(alpha=0.3)
 
 
-def _with_walks(mask: GRFMask, num_walks: int) -> GRFMask:
-    other = copy.copy(mask)
-    other.walk_settings = replace(mask.walk_settings, num_walks=num_walks)
-    return other
-
-
 def _draw_entries(axis: Any, mask: GRFMask, graph: Graph) -> None:
-    entries, settings = measured_entries(mask, graph), mask.walk_settings
+    entries, settings = diagnostics.measured_entries(mask, graph), mask.walk_settings
     for count, name in zip(entries, ('features', 'mask'), strict=True):
         label = f'{name}: {count.double().mean():.1f} on average'
         axis.hist(count.cpu(), bins=min(50, int(count.max())), alpha=0.6, label=label)
     if settings.walk_length is None and not SAMPLERS[settings.sampler].paired:
-        bound = sparsity_bound(settings.num_walks, settings.p_halt, _DELTA, settings.max_walk_length)
+        bound = diagnostics.sparsity_bound(settings.num_walks, settings.p_halt, _DELTA, settings.max_walk_length)
         axis.axvline(bound, color='k', linestyle='--', label='Lemma 3.3, features (95 %)')
     axis.set(title='entries per row', xlabel='entries of a row', ylabel='number of nodes')
     legend_above(axis)

@@ -176,14 +176,6 @@ PYG_NAMES = (
 )
 
 
-def _load_topomask(name: str, dataset_dir: str) -> InMemoryDataset:
-    kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
-    fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
-    dataset = construct('topomask.dataset', kind, cfg.topomask.dataset, **fixed)
-    set_splits(dataset, dataset.split_indices())
-    return dataset
-
-
 def check_dataset(format: str, name: str) -> None:
     r"""Raises an error unless this package or GraphGym can load a data set, as far as the names say."""
     others = 'other data sets need a loader of your own, see register_loader of torch_geometric.graphgym'
@@ -196,7 +188,11 @@ def check_dataset(format: str, name: str) -> None:
 
 def _load_any(format: str, name: str, dataset_dir: str) -> Any:
     if format == 'topomask':
-        return _load_topomask(name, dataset_dir)
+        kind = lookup('dataset.name, for dataset.format topomask', name, DATASETS)
+        fixed = {'root': dataset_dir, 'split': None, 'transform': None, 'pre_transform': None}
+        dataset = construct('topomask.dataset', kind, cfg.topomask.dataset, **fixed)
+        set_splits(dataset, dataset.split_indices())
+        return dataset
     for key, loader in register.loader_dict.items():
         if key == 'custom_master_loader' and format in UNKNOWN_TO_GRAPHGPS:  # GraphGPS's
             continue

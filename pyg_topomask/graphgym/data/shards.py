@@ -6,7 +6,6 @@ from copy import copy
 from typing import Any
 
 import torch
-from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.loader import DataLoader
 
@@ -35,9 +34,5 @@ def shard_loaders(loaders: list[Any]) -> tuple[ShardedGraph, list[Any]]:
     shard: Any = copy(graph.data)
     shard.sharded = graph
     only: Any = [shard]  # torch uses it as a data set
-    return graph, [torch.utils.data.DataLoader(only, batch_size=1, collate_fn=_only) for _ in loaders]
-
-
-def _only(shards: list[Data]) -> Data:
-    # A copy, because a model writes features to its batch.
-    return copy(shards[0])
+    # Copies, because a model writes features to its batch.
+    return graph, [torch.utils.data.DataLoader(only, batch_size=1, collate_fn=lambda shards: copy(shards[0])) for _ in loaders]

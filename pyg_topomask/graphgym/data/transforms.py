@@ -290,7 +290,10 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
 
     def transformed() -> Any:
         _check_mask(dataset, steps_of(transform))
-        unread = take(dataset, _unread(dataset, transform))
+        # Graphs are not divided and collated with attributes that the transforms do not need.
+        plain = type(dataset._data) is Data and dataset._indices is None and dataset.slices is not None and 'x' in dataset._data
+        of_edges = plain and all(type(step) in _OF_EDGES for step in steps_of(transform))
+        unread = take(dataset, _UNREAD if of_edges else ())
         try:
             data, slices = dataset.collate(list(_each_transformed(dataset, transform)))
         finally:
@@ -304,12 +307,6 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
     _put_back(dataset, taken)
-
-
-def _unread(dataset: InMemoryDataset, transform: BaseTransform) -> tuple[str, ...]:
-    r"""Returns the attributes that transforms do not need, so that graphs are not divided and collated with them."""
-    plain = type(dataset._data) is Data and dataset._indices is None and dataset.slices is not None and 'x' in dataset._data
-    return _UNREAD if plain and all(type(step) in _OF_EDGES for step in steps_of(transform)) else ()
 
 
 def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> None:
@@ -358,17 +355,13 @@ def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int, int]]) ->
             for step in run.transforms:
                 graphs = step.forward_many(graphs)
         else:
-            jobs = list(zip(graphs, seeds, numbers, strict=True))
-            graphs = [_seeded(run, data, (seed + place // 2) % 2**32, number) for data, seed, number in jobs]
+            for index, (seed, number) in enumerate(zip(seeds, numbers, strict=True)):
+                seed = (seed + place // 2) % 2**32
+                random.seed(seed)  # they may draw from global generators
+                np.random.seed(seed)  # noqa: NPY002
+                seed_torch(seed)
+                graphs[index] = _applied(run, graphs[index], number)
     return graphs
-
-
-def _seeded(transform: Compose, data: Data, seed: int, number: int) -> Data:
-    r"""Transforms a graph by transforms that may draw from global generators."""
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    seed_torch(seed)
-    return _applied(transform, data, number)
 
 
 def _applied(transform: Compose, data: Data, number: int) -> Data:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -153,7 +154,8 @@ class GridAttention(torch.nn.Module):
         self.mask = PackingMask() if mask is None and attention == 'linear' else mask
         # Matrices for one grid do not fit a graph of several copies.
         self.one_grid = mask is not None and any(isinstance(module, DenseMask | LowRankMask) for module in mask.modules())
-        self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
+        make = partial(feature_map_of_name, feature_map) if isinstance(feature_map, str) else feature_map
+        self.feature_map = make(channels // heads) if attention == 'linear' else None
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
         self.lin_out = torch.nn.Linear(channels, channels)
 
@@ -219,7 +221,3 @@ class _Block(torch.nn.Module):
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         x = x + self.dropout(self.attention(self.norm1(x), graph))
         return x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
-
-
-def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:
-    return feature_map_of_name(feature_map, channels) if isinstance(feature_map, str) else feature_map(channels)
