@@ -49,11 +49,8 @@ from pyg_topomask.graphs.graph import Graph
 class GlobalAttention(Module):
     r"""An attention of this package that is called with a batch, like the layers of GraphGPS, with the options of
     :obj:`cfg.topomask.<name>`. The layers of a forward pass share the prepared masks of the batch. With :obj:`log_weights`, the
-    coefficients of the last call are in :obj:`weights`.
-
-    Raises:
-        NotImplementedError: If :obj:`log_weights` is set for an attention that does not compute coefficients.
-        ValueError: If GraphGPS inserts graph tokens, which the edges of a batch do not count.
+    coefficients of the last call are in :obj:`weights`. Attentions that compute none, and graph tokens of GraphGPS, which the
+    edges of a batch do not count, raise an error.
     """
 
     def __init__(self, name: str, channels: int, heads: int, dropout: float = 0.0, log_weights: bool = False) -> None:

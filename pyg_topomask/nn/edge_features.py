@@ -149,10 +149,6 @@ class EdgeBias(Module):
     r"""Adds a learned bias to the logits of pairs of nodes that are edges, :math:`b_{ij} = \mathbf{w}^{\top} \mathbf{e}_{ij} +
     c` in each head, 0 at first. The bias of several edges of a pair is :math:`\log \operatorname{mean} \exp b`. Time and memory
     are linear in the numbers of edges and of pairs.
-
-    Args:
-        edge_dim (int): Size of the edge features.
-        heads (int): The number of heads.
     """
 
     def __init__(self, edge_dim: int, heads: int) -> None:
@@ -187,19 +183,12 @@ class EdgeBias(Module):
 
 
 class _Pairs(NamedTuple):
-    r"""The distinct pairs :math:`(i, j)` of nodes that are edges.
+    r"""The distinct pairs :math:`(i, j)` of nodes that are edges."""
 
-    Args:
-        key (torch.Tensor): The numbers :math:`iN + j` of the pairs, ascending, :obj:`[P]`.
-        slot (torch.Tensor): The pair of each edge, :obj:`[E]`.
-        size (torch.Tensor): The number of edges of each pair, :obj:`[P, 1]`.
-        found (list): The pattern in which the pairs were found last, and where.
-    """
-
-    key: Tensor
-    slot: Tensor
-    size: Tensor
-    found: list[tuple[SparsePattern, tuple[Tensor, Tensor]]]
+    key: Tensor  # the numbers iN + j of the pairs, ascending, [P]
+    slot: Tensor  # the pair of each edge, [E]
+    size: Tensor  # the number of edges of each pair, [P, 1]
+    found: list[tuple[SparsePattern, tuple[Tensor, Tensor]]]  # the pattern in which the pairs were found last, and where
 
     @classmethod
     @outside_transforms

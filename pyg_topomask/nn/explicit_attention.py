@@ -33,9 +33,6 @@ from pyg_topomask.utils.checks import check_choice, check_probability, check_siz
 class CoefficientMessages(MessagePassing):
     r"""Base class of attentions as message passing of PyG. They pass messages only where something looks at them, such as
     :class:`torch_geometric.explain.AttentionExplainer`.
-
-    Args:
-        flow (str): The direction of attention along the edges.
     """
 
     def __init__(self, flow: str) -> None:

@@ -82,10 +82,8 @@ def _named(columns: Collection[str], *names: str) -> str | None:
 
 
 def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None, directed: bool = False) -> list[Data]:
-    r"""Reads the graphs of a file, with labels :obj:`y` as numbers, or as a list of text where a file has text.
-
-    Raises:
-        ValueError: If the file is of no known kind, is broken, or has no labels of this name. The message names the place.
+    r"""Reads the graphs of a file, with labels :obj:`y` as numbers, or as a list of text where a file has text. Raises an error
+    that names the place if the file is of no known kind, is broken, or has no labels of this name.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:

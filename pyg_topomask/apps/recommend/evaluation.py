@@ -16,12 +16,8 @@ from pyg_topomask.utils.checks import check_choice, check_nodes, check_shape, ch
 
 def places_of_targets(scores: Iterable[Tensor], labels: Tensor, num_items: int) -> Tensor:
     r"""Returns how many items have a larger score than each target, and how many have an equal score, the target included,
+    :obj:`[2, E]`, given scores of chunks of users, :obj:`[n, num_items]` each, and the rows and items of the targets,
     :obj:`[2, E]`. All items are before an excluded target, whose score is :obj:`-inf`.
-
-    Args:
-        scores (iterable of torch.Tensor): The scores of chunks of users, :obj:`[n, num_items]` each.
-        labels (torch.Tensor): The rows and items of the targets, :obj:`[2, E]`.
-        num_items (int): The number of items.
     """
     places, begin = labels.new_full(labels.shape, num_items), 0
     if labels.size(1) == 0:

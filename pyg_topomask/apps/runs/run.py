@@ -108,25 +108,15 @@ class Run:
             run.finish(test(model), num_parameters)
 
     Lightning's :obj:`ModelCheckpoint` is not sufficient, because it does not store the states of random number generators.
-
-    Args:
-        folder (Path): The folder.
-        config (str): The configuration in YAML.
-        metric (str): The column of the metric that selects the best epoch.
-        maximize (bool, optional): Whether larger values of the metric are better. (default: :obj:`True`)
-        free (collection of str, optional): The options, or groups of options, that a run which replaces or resumes this one may
-            change. (default: :obj:`()`)
-        length (str, optional): The option of the number of epochs, which only a resumed run may change. (default: :obj:`""`)
-        files (sequence of str, optional): Patterns of additional files that the runner writes. (default: :obj:`()`)
     """
 
     folder: Path
-    config: str
-    metric: str
-    maximize: bool = True
-    free: Collection[str] = ()
-    length: str = ''
-    files: Sequence[str] = ()
+    config: str  # in YAML
+    metric: str  # the column of the metric that selects the best epoch
+    maximize: bool = True  # whether larger values of the metric are better
+    free: Collection[str] = ()  # options, or groups of options, that a run which replaces or resumes this one may change
+    length: str = ''  # the option of the number of epochs, which only a resumed run may change
+    files: Sequence[str] = ()  # patterns of additional files that the runner writes
 
     def __post_init__(self) -> None:
         self.last_file, self.best_file = self.folder / LAST, self.folder / BEST
@@ -142,11 +132,9 @@ class Run:
 
     def load(self, resume: bool, num_epochs: float = math.inf) -> dict[str, Any] | None:
         r"""Returns the checkpoint to resume from, or :obj:`None` to start anew, in which case :meth:`open` replaces an earlier
-        run of the same configuration. It changes nothing.
-
-        Raises:
-            ValueError: If the folder has a run with another configuration, lacks the model of the best epoch of the run to
-                resume, or cannot be written to, or if the run has more epochs than it is to have.
+        run of the same configuration. It changes nothing. Raises a :class:`ValueError` if the folder has a run with another
+        configuration, lacks the model of the best epoch of the run to resume, or cannot be written to, or if the run has more
+        epochs than it is to have.
         """
         if rank() == 0:
             check_writable(self.folder)
@@ -185,10 +173,8 @@ class Run:
     def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:
         r"""A context in which no other run writes to the folder. All processes of a run enter it, and process 0 writes.
 
-        Without a checkpoint to continue from, as :meth:`load` returns it, a previous run in the folder is removed.
-
-        Raises:
-            ValueError: If another run has the folder open, or has written to it since :meth:`load`.
+        Without a checkpoint to continue from, as :meth:`load` returns it, a previous run in the folder is removed. Raises a
+        :class:`ValueError` if another run has the folder open, or has written to it since :meth:`load`.
         """
         self.history = [] if checkpoint is None else checkpoint['history']
         if rank() > 0:
@@ -228,10 +214,7 @@ class Run:
 
     def load_best(self) -> dict[str, Any]:
         r"""Returns the checkpoint of the best epoch, or of the last epoch if none was validated. All processes call this.
-
-        Raises:
-            ValueError: If the checkpoint is missing or damaged, or another run has replaced it: not every file system has
-                locks.
+        Raises a :class:`ValueError` if it is missing or damaged, or another run has replaced it, where there are no locks.
         """
         # The files hold the row of process 0; that of other processes has other seconds.
         best = gather(self.best)[0]

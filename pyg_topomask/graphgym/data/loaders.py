@@ -43,10 +43,8 @@ class EpochSampler(Sampler[int]):
 class SharedBatches(BatchSampler):
     r"""Batches shared by processes. Each process takes its part of every batch, so that together they see the batches of one
     process. Batches have :obj:`batch_size` samples over all processes, in an order that is equal in all of them. If the last
-    batch has fewer samples than there are processes, it gets samples of the previous batch.
-
-    Raises:
-        ValueError: If there are too few samples for all processes to have one in every batch.
+    batch has fewer samples than there are processes, it gets samples of the previous batch. Raises a :class:`ValueError` if
+    there are too few samples for all processes to have one in every batch.
     """
 
     def __init__(self, sampler: Any, batch_size: int) -> None:

@@ -16,10 +16,8 @@ from pyg_topomask.errors import ArgumentError
 def shard_loaders(loaders: list[Any]) -> tuple[ShardedGraph, list[Any]]:
     r"""Divides the nodes of the loaders' graph among the processes. Returns the sharded graph, and loaders of the shard of this
     process, with the graph as the attribute :obj:`sharded`. All processes must call this. The loaders are those of
-    :func:`~pyg_topomask.graphgym.data.loaders.create_loaders`.
-
-    Raises:
-        ValueError: If they do not load a single graph, or the model does not support sharded graphs.
+    :func:`~pyg_topomask.graphgym.data.loaders.create_loaders`. Raises a :class:`ValueError` if they do not load a single graph,
+    or the model does not support sharded graphs.
     """
     single = all(type(loader) is DataLoader and len(loader.dataset) == 1 for loader in loaders)
     if not single or cfg.dataset.task != 'node':

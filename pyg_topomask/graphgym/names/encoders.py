@@ -166,24 +166,17 @@ class SVDNodeEncoder(AppendingEncoder):
         self.lin_svd = Linear(self.num_sides * self.rank, self.dim_pe)
 
     def encoding(self, batch: Data) -> Tensor:
-        stored = self._stored(batch)
+        stored, size = batch.get('svd_encoding'), self.num_sides * self.rank
+        if not isinstance(stored, Tensor) or stored.size(-1) != size:
+            is_tensor = isinstance(stored, Tensor)
+            given = f'svd_encoding of {stored.size(-1)} channels' if is_tensor else 'data without a tensor svd_encoding'
+            listed = f'list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms'
+            accepted = f'svd_encoding of {size} channels: {listed}; rank and bipartite stand in topomask.svd'
+            raise ArgumentError('SVDSE', given, accepted)
         if self.training and self.sign_flip:
             stored = stored * self._signs(batch, stored)
         out: Tensor = self.lin_svd(stored.to(self.lin_svd.weight.dtype))
         return out
-
-    def _stored(self, batch: Data) -> Tensor:
-        encoding = batch.get('svd_encoding')
-        size = self.num_sides * self.rank
-        if isinstance(encoding, Tensor) and encoding.size(-1) == size:
-            return encoding
-        is_tensor = isinstance(encoding, Tensor)
-        raise ArgumentError(
-            'SVDSE',
-            f'svd_encoding of {encoding.size(-1)} channels' if is_tensor else 'data without a tensor svd_encoding',
-            f'svd_encoding of {size} channels: list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; '
-            'rank and bipartite stand in topomask.svd',
-        )
 
     def _signs(self, batch: Data, encoding: Tensor) -> Tensor:
         r"""Draws one sign for each graph and each pair of singular vectors."""
