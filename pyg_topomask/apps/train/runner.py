@@ -34,7 +34,7 @@ from pyg_topomask.apps.train.module import RunModule, modules_with_random_featur
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
-from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.data.loaders import create_loaders, shard_loaders
 from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.utils.checks import check_whole
 
@@ -127,7 +127,6 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None, epochs: int) -> 
     module = RunModule()
     if cfg.topomask.shard == 'graph':
         from pyg_topomask.distributed import convert_norms
-        from pyg_topomask.graphgym.data.shards import shard_loaders
 
         graph, loaders = shard_loaders(loaders)
         module.model = convert_norms(module.model, graph)

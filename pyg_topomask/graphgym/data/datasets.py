@@ -25,15 +25,15 @@ from yacs.config import CfgNode
 from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
-from pyg_topomask.graphgym.data.posenc import posenc_transforms
 from pyg_topomask.graphgym.data.pyg_datasets import OGB_NAMES, PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, lookup, remedy_of
 from pyg_topomask.graphgym.names.masks import configured_tree
 from pyg_topomask.graphgym.names.models import MODELS
+from pyg_topomask.graphgym.names.positional_encodings import posenc_transforms
 from pyg_topomask.transforms import AddGraphRandomFeatures, PrepareMasks
-from pyg_topomask.transforms.prepare_masks import masks_to_store
+from pyg_topomask.transforms.precomputed import masks_to_store
 from pyg_topomask.utils.suggestions import did_you_mean
 
 

@@ -27,7 +27,6 @@ import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.names.attentions import (
     ATTENTIONS,
@@ -39,6 +38,7 @@ from pyg_topomask.graphgym.names.attentions import (
 )
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, configured_tree, first_options
+from pyg_topomask.graphgym.names.positional_encodings import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask, RWGNKMask
 from pyg_topomask.masks.base.mask import ComposedMask

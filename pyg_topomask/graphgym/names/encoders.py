@@ -18,7 +18,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup
-from pyg_topomask.graphgym.names.positional_encoders import (
+from pyg_topomask.graphgym.names.positional_encodings import (
     AppendingEncoder,
     EquivStableLapPENodeEncoder,
     LapPENodeEncoder,

@@ -20,7 +20,7 @@ from pyg_topomask.graphgym.names.attentions import check_attention, gps_attentio
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder, edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.layers import LocalLayer, local_layer
 from pyg_topomask.graphgym.names.lookup import lookup, registered
-from pyg_topomask.graphgym.names.positional_encoders import POSITIONS
+from pyg_topomask.graphgym.names.positional_encodings import POSITIONS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn import TopoGPSConv
 from pyg_topomask.nn.local_layers import GatedGCNConv
