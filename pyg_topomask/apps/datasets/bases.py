@@ -30,7 +30,17 @@ def consecutive_splits(counts: Sequence[int]) -> dict[str, Tensor]:
     return dict(zip(SPLITS, torch.arange(sum(counts)).split(list(counts)), strict=True))
 
 
-class FileDataset(InMemoryDataset):
+class _SplitDataset(InMemoryDataset):
+    r"""Graphs with the indices of those of each split."""
+
+    _split_indices: dict[str, Tensor]
+
+    def split_indices(self) -> dict[str, Tensor]:
+        r"""Returns the indices of the graphs of each split within the whole dataset."""
+        return self._split_indices
+
+
+class FileDataset(_SplitDataset):
     r"""A dataset whose graphs :meth:`read` creates from the files :attr:`raw_file_names` in the root.
 
     The graphs are stored in :obj:`processed/<stem>` in the root, in a file whose name contains a digest of the raw files, of
@@ -55,7 +65,7 @@ class FileDataset(InMemoryDataset):
         check_choice((*SPLITS, None), split=split)
         super().__init__(root, transform, pre_transform)
         self.data, self.slices = Data.from_dict(self._stored['data']), self._stored['slices']
-        self._split_indices: dict[str, Tensor] = self._stored['splits']
+        self._split_indices = self._stored['splits']
         del self._stored
         if split is not None:
             if self._split_indices[split].numel() == 0:
@@ -104,23 +114,17 @@ class FileDataset(InMemoryDataset):
             f'{self.source}, and the documentation of {type(self).__name__} says what the files contain'
         )
 
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the training, validation and test graphs within the whole dataset."""
-        return self._split_indices
-
     def _process(self) -> None:
         # PyG's method trusts any file of the name, and reads its notes of transforms with pickle, which may run code.
-        if self._digest is None:
-            self.process()
-            return
-        path = Path(self.processed_paths[0])
-        try:
-            self._stored = load_tensors(path)
-        except FileNotFoundError:
-            self.process()
-        except ValueError as error:
-            warn(f'{path} is damaged and is made again from the files in {self.raw_dir}: {error}')
-            self.process()
+        for path in map(Path, self.processed_paths):  # none, or one
+            try:
+                self._stored = load_tensors(path)
+                return
+            except FileNotFoundError:
+                pass
+            except ValueError as error:
+                warn(f'{path} is damaged and is made again from the files in {self.raw_dir}: {error}')
+        self.process()
 
     def process(self) -> None:
         graphs, splits = self.read()
@@ -131,7 +135,7 @@ class FileDataset(InMemoryDataset):
             save_tensors(path, self._stored)
 
 
-class GeneratedDataset(InMemoryDataset):
+class GeneratedDataset(_SplitDataset):
     r"""Graphs that the constructor of a subclass generates and passes to :meth:`hold`. Nothing is written to the root."""
 
     splits: ClassVar[tuple[str, ...]] = SPLITS
@@ -150,7 +154,3 @@ class GeneratedDataset(InMemoryDataset):
         graphs = graphs if self.pre_transform is None else [self.pre_transform(graph) for graph in graphs]
         self.data, self.slices = self.collate(graphs)
         self._split_indices = split_indices
-
-    def split_indices(self) -> dict[str, Tensor]:
-        r"""Returns the indices of the graphs of each split within the whole dataset."""
-        return self._split_indices

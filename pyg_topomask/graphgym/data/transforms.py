@@ -104,24 +104,6 @@ def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | Non
         return None
 
 
-def _read_cached(path: Path) -> Collated | None:
-    try:
-        stored = load_tensors(path)
-        return Data.from_dict(stored['data']), stored['slices']
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError) as error:
-        warn(f'topomask.transforms: {path} cannot be read and is made again: {error}')
-        return None
-
-
-def _write_cached(path: Path, data: Data, slices: dict[str, Any] | None) -> None:
-    try:
-        save_tensors(path, {'data': data.to_dict(), 'slices': None if slices is None else dict(slices)})
-    except OSError as error:
-        warn(f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}')
-
-
 def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
     r"""Returns a collated dataset from a file, or creates it and writes the file. The file stores no classes, so graphs of
     subclasses of :class:`~torch_geometric.data.Data` are created each time.
@@ -129,16 +111,24 @@ def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
     The states of random number generators do not change, so that a run does not depend on the existence of the file. Without a
     path, nothing is read or written.
     """
-    stored = None if path is None else _read_cached(path)
-    if stored is not None:
-        return stored
+    if path is not None:
+        try:
+            stored = load_tensors(path)
+            return Data.from_dict(stored['data']), stored['slices']
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            warn(f'topomask.transforms: {path} cannot be read and is made again: {error}')
     state = rng_state()
     try:
         data, slices = make()
     finally:
         set_rng_state(state)
     if path is not None and type(data) is Data:
-        _write_cached(path, data, slices)
+        try:
+            save_tensors(path, {'data': data.to_dict(), 'slices': None if slices is None else dict(slices)})
+        except OSError as error:
+            warn(f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}')
     return data, slices
 
 
