@@ -15,9 +15,8 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
-from pyg_topomask.apps.advise.report import draw, page, table
+from pyg_topomask.apps.advise.report import decide, draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
-from pyg_topomask.apps.advise.verdict import decide
 from pyg_topomask.apps.datasets import GraphFile
 from pyg_topomask.apps.runs.run import check_writable, locked
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure

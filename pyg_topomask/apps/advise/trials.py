@@ -22,7 +22,7 @@ import torch
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.apps.advise.candidates import Candidate
-from pyg_topomask.apps.advise.verdict import tested
+from pyg_topomask.apps.advise.report import tested
 from pyg_topomask.apps.runs.checkpoint import differences
 from pyg_topomask.apps.runs.run import RESULT
 from pyg_topomask.apps.train.metrics import higher_is_better, metric_best
