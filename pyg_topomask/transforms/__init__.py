@@ -11,8 +11,7 @@ Transforms that store walks, forests or encodings need :obj:`edge_index` or :obj
 """
 
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
-from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
-from pyg_topomask.transforms.point_clouds import AddNormals, FarthestSampling, KNNGraph, RandomSampling
+from pyg_topomask.transforms.geometry import AddGridShape, AddNormals, FarthestSampling, KNNGraph, RandomSampling, ToGridGraph
 from pyg_topomask.transforms.precomputed import (
     AddForest,
     AddGraphRandomFeatures,

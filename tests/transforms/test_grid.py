@@ -5,7 +5,7 @@ from graphs import ring
 from torch.utils.data import IterDataPipe
 from torch_geometric.data import Batch, Data, HeteroData
 
-from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
+from pyg_topomask.transforms.geometry import AddGridShape, ToGridGraph
 
 
 def test_grid_of_pixels(subtests: pytest.Subtests) -> None:

@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import IterDataPipe
 from torch_geometric.data import Batch, Data, HeteroData
 
-from pyg_topomask.transforms.point_clouds import FarthestSampling, RandomSampling, farthest_points
+from pyg_topomask.transforms.geometry import FarthestSampling, RandomSampling, farthest_points
 
 SAMPLINGS = [RandomSampling, FarthestSampling]
 

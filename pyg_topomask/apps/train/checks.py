@@ -29,8 +29,7 @@ from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.attentions import gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import edge_encoder, node_encoder
 from pyg_topomask.graphgym.names.lookup import lookup
-from pyg_topomask.graphgym.names.models import MODELS
-from pyg_topomask.graphgym.names.networks import ACTIVATIONS, LAYERS, find_head, split_layer_type
+from pyg_topomask.graphgym.names.networks import ACTIVATIONS, LAYERS, MODELS, find_head, split_layer_type
 from pyg_topomask.graphgym.names.positional_encodings import posenc_transforms
 from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole
 from pyg_topomask.utils.files import first_line

@@ -30,7 +30,7 @@ from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory,
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option, named_attentions
 from pyg_topomask.graphgym.names.lookup import construct, lookup, remedy_of
 from pyg_topomask.graphgym.names.masks import configured_tree
-from pyg_topomask.graphgym.names.models import MODELS
+from pyg_topomask.graphgym.names.networks import MODELS
 from pyg_topomask.graphgym.names.positional_encodings import posenc_transforms
 from pyg_topomask.transforms import AddGraphRandomFeatures, PrepareMasks
 from pyg_topomask.transforms.precomputed import masks_to_store

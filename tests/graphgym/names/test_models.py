@@ -20,7 +20,7 @@ from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.names.attentions import GPS_MODELS
 from pyg_topomask.graphgym.names.masks import MASKS
-from pyg_topomask.graphgym.names.models import MODELS
+from pyg_topomask.graphgym.names.networks import MODELS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks

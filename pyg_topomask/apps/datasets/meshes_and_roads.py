@@ -1,4 +1,4 @@
-r"""Road networks with the eccentricity of intersections as labels."""
+r"""Meshes with vertex normals as labels, and road networks with the eccentricity of intersections as labels, from files."""
 
 from __future__ import annotations
 
@@ -8,13 +8,124 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
-from scipy.sparse.csgraph import dijkstra
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components, dijkstra
 from torch import Tensor
 from torch_geometric.data import Data
+from torch_geometric.utils import from_scipy_sparse_matrix
 
-from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform
-from pyg_topomask.utils.checks import check_choice, check_file_name, check_whole, checked_seed
+from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform, consecutive_splits
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.checks import check_choice, check_file_name, check_probability, check_whole, checked_seed
+from pyg_topomask.walks.uniform import wrapped_seed
+
+#: Patches of training, validation and test.
+PATCHES = (16, 8, 16)
+
+
+class MeshNormals(FileDataset):
+    r"""Patches of meshes for the interpolation of vertex normals, as in `"Efficient Graph Field Integrators Meet Point Clouds"
+    <https://arxiv.org/abs/2302.00942>`_, but with training, and with a different mesh for testing.
+
+    A patch consists of the :obj:`num_nodes` vertices of a mesh with the smallest shortest-path distance to a random vertex. The
+    normal of a vertex is the mean of the normals of its faces, weighted by their areas. It is known at random vertices. The 16
+    training patches and the 8 validation patches come from one mesh, and the 16 test patches from another.
+
+    - :obj:`x`: the normal if it is known, else 0; and 1 if it is known, else 0; :obj:`[num_nodes, 4]`
+    - :obj:`y`: the normal, :obj:`[num_nodes, 3]`
+    - :obj:`pos`: the position, :obj:`[num_nodes, 3]`
+    - :obj:`known`: whether the normal is known, :obj:`[num_nodes]`
+
+    Args:
+        root (str): The folder with the files of both meshes, which have the arrays :obj:`pos` of shape :obj:`[V, 3]` and
+            :obj:`face` of shape :obj:`[F, 3]`.
+        train (str): The name of the file with the mesh for training and validation, without :obj:`.npz`.
+            (default: :obj:`"mesh_bunny"`)
+        test (str): The name of the file with the mesh for testing. (default: :obj:`"mesh_armadillo"`)
+        num_nodes (int): The number of vertices of a patch, from 2 to those of a component. (default: :obj:`2000`)
+        fraction (float): The probability that the normal of a vertex is known. (default: :obj:`0.05`)
+        seed (int): The seed of the patches and of the known normals. (default: :obj:`0`)
+    """
+
+    source = 'https://github.com/alecjacobson/common-3d-test-models and https://github.com/libigl/libigl-tutorial-data'
+
+    def __init__(
+        self,
+        root: str,
+        split: str | None = None,
+        train: str = 'mesh_bunny',
+        test: str = 'mesh_armadillo',
+        num_nodes: int = 2000,
+        fraction: float = 0.05,
+        seed: int = 0,
+        transform: Transform | None = None,
+        pre_transform: Transform | None = None,
+    ) -> None:
+        check_file_name(train=train, test=test)
+        check_whole(2, num_nodes=num_nodes)
+        check_probability(fraction=fraction)
+        seed = checked_seed(seed=seed)
+        self.size, self.fraction, self.seed = num_nodes, fraction, seed
+        self.raw_file_names = [f'{train}.npz', f'{test}.npz']
+        self.stem = f'{train}_{test}_normals_{num_nodes}_{fraction}_{seed}'
+        super().__init__(root, split, transform, pre_transform)
+
+    def read(self) -> tuple[list[Data], dict[str, Tensor]]:
+        first, second = (read_mesh(Path(path)) for path in self.raw_paths)
+        generator = np.random.default_rng(wrapped_seed(self.seed))
+        graphs = [
+            cut_patch(*mesh, self.size, self.fraction, generator)
+            for mesh, count in zip((first, first, second), PATCHES, strict=True)
+            for _ in range(count)
+        ]
+        return graphs, consecutive_splits(PATCHES)
+
+
+def read_mesh(path: Path) -> tuple[csr_array, NDArray[Any], NDArray[Any]]:
+    r"""Reads a mesh from a file, see :class:`MeshNormals`.
+
+    Returns:
+        tuple: The edges as a symmetric matrix :obj:`[V, V]` of zeros and ones, the positions :obj:`[V, 3]`, and the normals
+        :obj:`[V, 3]`: the sums of the normals of the faces of a vertex, weighted by area, over their length.
+    """
+    with np.load(path) as stored:
+        position, face = stored['pos'].astype(np.float64), stored['face'].astype(np.int64)
+    corners = position[face]
+    of_faces = np.cross(corners[:, 1] - corners[:, 0], corners[:, 2] - corners[:, 0])
+    normal = np.zeros_like(position)
+    for corner in range(3):
+        np.add.at(normal, face[:, corner], of_faces)
+    normal /= np.maximum(np.linalg.norm(normal, axis=1, keepdims=True), 1e-12)
+    row, col = face[:, [0, 1, 2]].ravel(), face[:, [1, 2, 0]].ravel()
+    edges = coo_array((np.ones(len(row)), (row, col)), shape=(len(position),) * 2).tocsr()
+    return ((edges + edges.T) > 0).astype(np.float64), position, normal
+
+
+def cut_patch(
+    edges: csr_array,
+    position: NDArray[Any],
+    normal: NDArray[Any],
+    num_nodes: int,
+    fraction: float,
+    generator: np.random.Generator,
+) -> Data:
+    r"""Returns :obj:`num_nodes` vertices of a mesh around a random one. A normal is known with probability :obj:`fraction`."""
+    largest = int(np.bincount(connected_components(edges)[1]).max())
+    if largest < num_nodes:
+        raise ArgumentError('num_nodes', num_nodes, f'at most {largest}, the size of the largest component of the mesh')
+    nodes = np.empty(0, dtype=np.int64)
+    while len(nodes) < num_nodes:
+        nodes = breadth_first_order(edges, int(generator.integers(len(normal))), return_predecessors=False)[:num_nodes]
+    known = torch.from_numpy(generator.random(num_nodes) < fraction)
+    y, flag = torch.from_numpy(normal[nodes]).float(), known.float().unsqueeze(1)
+    return Data(
+        x=torch.cat([y * flag, flag], 1),
+        edge_index=from_scipy_sparse_matrix(edges[nodes][:, nodes])[0],
+        y=y,
+        pos=torch.from_numpy(position[nodes]).float(),
+        known=known,
+    )
+
 
 COLUMNS = ('capacity', 'length', 'free_flow_time', 'speed', 'lanes')
 
