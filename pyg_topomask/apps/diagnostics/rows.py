@@ -1,4 +1,4 @@
-r"""Rows of masks and of linear attention, without the matrices, and the weight of a mask at each distance."""
+r"""Rows of masks and of linear attention, without the matrices, the weight of a mask at each distance, and stretched distances."""
 
 from __future__ import annotations
 
@@ -14,7 +14,9 @@ from torch_geometric.typing import Adj
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.tree_state import repeated_edges
 from pyg_topomask.masks import Mask
+from pyg_topomask.masks.tree import TreeMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.nn.inputs import as_graph, check_features, input_of
 from pyg_topomask.operators.base import MaskOperator
@@ -68,12 +70,8 @@ def attention_rows(
     Args:
         layer (MaskedLinearAttention): The layer, for example a :class:`~pyg_topomask.nn.HopAttention`.
         nodes (int, sequence of int or torch.Tensor): The nodes :math:`i`, or a boolean mask of them, :obj:`[N]`.
-        x (torch.Tensor): The input of the layer, :obj:`[N, channels]`.
-        edge_index (torch.Tensor or SparseTensor, optional): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`.
-            (default: :obj:`None`, those of :obj:`graph`)
-        edge_weight (torch.Tensor, optional): The edge weights, :obj:`[E]`. (default: :obj:`None`)
-        batch (torch.Tensor, optional): The graph of each node, ascending, :obj:`[N]`. (default: :obj:`None`)
-        graph (Graph or torch_geometric.data.Data, optional): Replaces the three arguments above. (default: :obj:`None`)
+        x (torch.Tensor): The input of the layer, :obj:`[N, channels]`. The arguments that follow are those of
+            :meth:`MaskedLinearAttention.forward <pyg_topomask.nn.MaskedLinearAttention.forward>`.
 
     Returns:
         torch.Tensor: :obj:`[H, n, N]`. Rows add up to 1, and zero rows to 0.
@@ -185,3 +183,28 @@ def shares_by_hops(rows: Tensor, hops: Tensor, max_hops: int) -> Tensor:
     sums = weight.new_zeros(*weight.shape[:2], max_hops + 2).scatter_add(2, hops.expand_as(weight), weight)
     total = sums.sum(2, keepdim=True)
     return torch.where(total > 0, sums / total, 0.0)
+
+
+def edge_stretch(graph: Graph | Data) -> Tensor:
+    r"""Returns the distance between the ends of each edge in each stored forest, divided by the length of the edge. The mean
+    over the edges is the mean stretch of a forest. It is 1 for self-loops and edges of length 0.
+
+    Args:
+        graph (Graph or torch_geometric.data.Data): Graphs with forests that
+            :class:`~pyg_topomask.transforms.AddSpanningForest` has stored, or without cycles.
+
+    Returns:
+        torch.Tensor: :obj:`[num_trees, E]`, in float64.
+
+    Example:
+        >>> from pyg_topomask.transforms import AddSpanningForest
+        >>> triangle = Data(edge_index=torch.tensor([[0, 1, 2], [1, 2, 0]]), num_nodes=3)
+        >>> edge_stretch(AddSpanningForest()(triangle)).sort().values
+        tensor([[1., 1., 2.]], dtype=torch.float64)
+    """
+    graph = Graph.of(graph)
+    state = TreeMask().prepare(graph)
+    length, weight = (tensor.detach().double().cpu() for tensor in (state.length, graph.weight.repeat(state.num_trees)))
+    source, target = repeated_edges(graph, state.num_trees).cpu().numpy()
+    stretch = state.forest.stretch(length.numpy(), source, target, weight.numpy())
+    return torch.from_numpy(stretch).view(state.num_trees, graph.num_edges).to(graph.device)

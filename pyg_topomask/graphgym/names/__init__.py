@@ -10,7 +10,7 @@ option                               words                                      
 ``topomask.mask``                    ``GRF``, ``SinDegree``, ``sum``, ...         ``MASKS``, ``COMPOSITIONS`` (masks)
 ``topomask.<attention>.<option>``    the keyword arguments of the attention       ``attention_options`` (attentions)
 ``model.type``                       ``TopoGPSModel``, ``CustomGNN``              registered in networks
-``model.type``                       ``GKAT``, ``ViViT``, ...                     ``MODELS`` (models)
+``model.type``                       ``GKAT``, ``ViViT``, ...                     ``MODELS`` (networks)
 ``gnn.act``                          ``gelu``, ``swish``, ...                     ``ACTIVATIONS`` (networks)
 ``gnn.head``                         ``san_graph``, ``inductive_node``            ``HEADS`` (networks)
 ``dataset.node_encoder_name``        ``LinearNode``, ``LapPE``, ``X+RWSE``, ...   ``NODE_ENCODERS``, ``APPENDING`` (encoders)
