@@ -16,11 +16,10 @@ from torch_geometric.data import InMemoryDataset
 
 from pyg_topomask.apps.datasets.graph_file import GraphFile
 from pyg_topomask.apps.datasets.images import CIFAR10Pixels, DigitsGrid, MNISTPixels, MovingDigits
-from pyg_topomask.apps.datasets.meshes_and_roads import MeshNormals, RoadEccentricity
 from pyg_topomask.apps.datasets.motifs import InducedCycles, MotifGraphs
 from pyg_topomask.apps.datasets.particles import ClothRollouts
-from pyg_topomask.apps.datasets.peptides import PeptidesFunctional
 from pyg_topomask.apps.datasets.point_clouds import SceneBlocks, UrbanObjects
+from pyg_topomask.apps.datasets.public_files import MeshNormals, PeptidesFunctional, RoadEccentricity
 from pyg_topomask.apps.datasets.random_graphs import GraphProperties, MajorityTrees
 
 __all__ = [

@@ -1,4 +1,4 @@
-r"""Rows of masks and of linear attention, without the matrices, the weight of a mask at each distance, and stretched distances."""
+r"""Rows of masks and of linear attention, without the matrices, the weight of a mask at each distance, and stretch."""
 
 from __future__ import annotations
 

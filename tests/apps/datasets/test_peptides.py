@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_topomask.apps.datasets import peptides
-from pyg_topomask.apps.datasets.peptides import PeptidesFunctional
+from pyg_topomask.apps.datasets.public_files import PeptidesFunctional
 
 ROWS = [('CC', [1] + 9 * [0]), ('CCO', 10 * [1]), ('C=C', 10 * [0]), ('N', 9 * [0] + [1])]
 
