@@ -1,4 +1,4 @@
-r"""Data sets in files of others: peptides, meshes with vertex normals, and road networks with the eccentricity of intersections."""
+r"""Data sets in public files: peptides, meshes with vertex normals, and road networks with eccentricities of intersections."""
 
 from __future__ import annotations
 
