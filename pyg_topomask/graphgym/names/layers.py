@@ -91,7 +91,7 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'SAGE': LocalLayer(pyg_nn.SAGEConv, lambda c, heads, act, edge_dim: pyg_nn.SAGEConv(c, c)),
     'GIN': LocalLayer(pyg_nn.GINConv, lambda c, heads, act, edge_dim: pyg_nn.GINConv(_mlp(c, act))),
     'GINE': LocalLayer(pyg_nn.GINEConv, lambda c, heads, act, edge_dim: _gine(c, act), 'demands', positional=True),
-    'pyg_nn.GENConv': LocalLayer(pyg_nn.GENConv, lambda c, heads, act, edge_dim: pyg_nn.GENConv(c, c), 'uses'),
+    'GENConv': LocalLayer(pyg_nn.GENConv, lambda c, heads, act, edge_dim: pyg_nn.GENConv(c, c), 'uses'),
     'GAT': _gat(pyg_nn.GATConv),
     'GATv2': _gat(pyg_nn.GATv2Conv),
     'GatedGCN': LocalLayer(
