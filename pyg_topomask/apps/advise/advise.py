@@ -86,9 +86,9 @@ def advise(
         raise ArgumentError('data', f'{data} beside cfg {cfg_file}', 'one of the two', 'a YAML names its data itself')
     of_data = {'nodes': nodes, 'label': label, 'directed': directed or None, 'regression': regression or None}
     of_data = {name: given for name, given in of_data.items() if given is not None}
-    for name, given in of_data.items() if data is None else ():
-        raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
     if data is None:
+        for name, given in of_data.items():
+            raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
         folder, cfg_file, options = _of_yaml(cfg_file, options, out)
     else:
         folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
