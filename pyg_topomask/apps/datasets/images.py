@@ -262,14 +262,11 @@ def moving_digits(num_frames: int = 8, size: int = 16, target: str = 'both', see
     direction = torch.randint(len(DIRECTIONS), (count,), generator=generator)
     speed = torch.randint(1, MAX_SPEED + 1, (count, 1), generator=generator)
     step = torch.tensor(DIRECTIONS)[direction] * speed
-    videos = _render(images, _bounce(start.unsqueeze(1) + torch.arange(num_frames).view(-1, 1) * step.unsqueeze(1), free), size)
+    position = start.unsqueeze(1) + torch.arange(num_frames).view(-1, 1) * step.unsqueeze(1)
+    position = free - (position.remainder(2 * free) - free).abs()  # reflected at 0 and free
+    videos = _render(images, position, size)
     labels = {'digit': digits, 'direction': direction, 'both': len(DIRECTIONS) * digits + direction}[target]
     return {split: (videos[index], labels[index]) for split, index in split_digits(digits).items()}
-
-
-def _bounce(position: Tensor, free: int) -> Tensor:
-    r"""Reflects positions at 0 and :obj:`free`."""
-    return free - (position.remainder(2 * free) - free).abs()
 
 
 def _render(images: Tensor, corner: Tensor, size: int) -> Tensor:

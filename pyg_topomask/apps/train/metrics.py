@@ -29,11 +29,6 @@ def own_losses() -> list[Callable[..., Any]]:
     return [loss for name, loss in register.loss_dict.items() if not name.startswith('topomask_')]
 
 
-def some_missing(true: Tensor) -> bool:
-    r"""Returns whether some labels are NaN. Nothing is read of whole numbers."""
-    return true.is_floating_point() and bool(true.isnan().any())
-
-
 def labelled_loss(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns GraphGym's mean loss over the labels that are not NaN, as in the examples of OGB, and the scores of all samples.
     Without labels, the loss is 0. A loss that the user has registered gets all labels.
@@ -155,7 +150,7 @@ class EpochMeter:
         else:
             logger['_true'], logger['_pred'] = labelled_samples(logger['_true'], logger['_pred'])
             true = torch.cat(logger['_true'])
-            if self.task == 'regression' and some_missing(true):
+            if self.task == 'regression' and true.is_floating_point() and bool(true.isnan().any()):
                 scores = regression_scores(true, torch.cat(logger['_pred']))
             else:
                 scores = getattr(Logger, self.task)(logger) if hasattr(Logger, self.task) else {}

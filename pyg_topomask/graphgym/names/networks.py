@@ -112,12 +112,6 @@ def split_layer_type(layer_type: str) -> tuple[str, str]:
     return names[0], names[1]
 
 
-def _norm() -> str | None:
-    if cfg.gt.layer_norm and cfg.gt.batch_norm:
-        raise ArgumentError('gt.layer_norm, gt.batch_norm', 'True for both', 'True for one of them')
-    return 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
-
-
 def _check_positions(local: str, reads_positions: bool) -> None:
     if not reads_positions:
         given = f'True with the local layer {local}, which does not read these encodings'
@@ -166,6 +160,9 @@ class TopoGPSModel(Module):
                 'equal numbers, of which dataset.node_encoder or gnn.layers_pre_mp changes the last',
             )
 
+        if cfg.gt.layer_norm and cfg.gt.batch_norm:
+            raise ArgumentError('gt.layer_norm, gt.batch_norm', 'True for both', 'True for one of them')
+        norm = 'layer_norm' if cfg.gt.layer_norm else 'batch_norm' if cfg.gt.batch_norm else None
         act = lookup('gnn.act', cfg.gnn.act, register.act_dict)
         edge_dim = channels if cfg.dataset.edge_encoder else None
         self.layers = ModuleList(
@@ -175,7 +172,7 @@ class TopoGPSModel(Module):
                 heads=heads,
                 dropout=cfg.gt.dropout,
                 act=act(),
-                norm=_norm(),
+                norm=norm,
                 **gps_attention_kwargs(attention_name, channels, heads, cfg.gt.attn_dropout),
             )
             for _ in range(cfg.gt.layers)
