@@ -27,9 +27,8 @@ def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAtt
         if options.get('feature_map') == 'softmax':
             return _softmax(channels, heads, edge_dim=edge_dim, **options)
         if edge_dim is not None:
-            raise ArgumentError(
-                'edge_dim', f'{edge_dim} for linear attention', 'None', 'feature_map="softmax" reads edge features'
-            )
+            given = f'{edge_dim} for linear attention'
+            raise ArgumentError('edge_dim', given, 'None', 'feature_map="softmax" reads edge features')
         return linear(channels, heads, **options)
 
     def _softmax(

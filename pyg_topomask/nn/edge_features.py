@@ -172,9 +172,8 @@ class EdgeBias(Module):
         small = readable(bias) and bool((bias.abs() <= _LARGEST).all())
         if not small and readable(bias) and not bool(bias.isfinite().all()):
             edge = int((~bias.isfinite()).any(1).nonzero()[0])
-            raise ArgumentError(
-                'edge_attr', f'features of edge {edge} with the biases {bias[edge].tolist()}', 'finite features'
-            )
+            given = f'features of edge {edge} with the biases {bias[edge].tolist()}'
+            raise ArgumentError('edge_attr', given, 'finite features')
         edges = graph if graph.unweighted is None else graph.unweighted
         pairs = edges.cached(('pairs of edges', flow), lambda: _Pairs.of(graph, flow))
         highest = bias.new_zeros(pairs.key.numel(), bias.size(1))

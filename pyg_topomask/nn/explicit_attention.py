@@ -141,11 +141,8 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         check_size(kq_dim=kq_dim, val_dim=val_dim)
         check_choice(('linear', 'none'), head_agg=head_agg)
         if head_agg == 'none' and heads * val_dim != out_channels:
-            raise ArgumentError(
-                'val_dim',
-                f'{val_dim} for {heads} heads and {out_channels} output channels with head_agg="none"',
-                'out_channels / heads',
-            )
+            given = f'{val_dim} for {heads} heads and {out_channels} output channels with head_agg="none"'
+            raise ArgumentError('val_dim', given, 'out_channels / heads')
         self.channels = channels
         self.out_channels = out_channels
         self.heads = heads

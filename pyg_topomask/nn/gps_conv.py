@@ -254,12 +254,10 @@ def _takes(conv: Module, argument: str) -> bool:
 def _replacing(attn: Module | str | None, attn_type: str | None) -> Module | None:
     r"""Returns the attention that replaces PyG's own, or :obj:`None`."""
     if attn is None and attn_type == 'multihead':
-        raise ArgumentError(
-            'attn',
-            "None with attn_type='multihead'",
-            'an attention layer',
-            "no global attention is attn_type=None, and PyG's softmax attention is attn='pyg', or no argument attn",
-        )
+        given = "None with attn_type='multihead'"
+        accepted = 'an attention layer'
+        remedy = "no global attention is attn_type=None, and PyG's softmax attention is attn='pyg', or no argument attn"
+        raise ArgumentError('attn', given, accepted, remedy)
     if isinstance(attn, str) and attn != 'pyg':
         raise ArgumentError('attn', repr(attn), 'a module, for example GRFAttention(64, heads=4), and "pyg"')
     return None if isinstance(attn, str) else attn

@@ -174,12 +174,10 @@ def check_batch_of_gps_conv(x: Tensor) -> None:
     if not assert_on_device(
         batch[-1] == batch[0], 'batch: GPSConv of PyG gives its conv none, so nodes attend to other graphs'
     ):
-        raise ArgumentError(
-            'batch',
-            'None for several graphs: GPSConv of PyG gives its conv no batch vector, so nodes would attend to other graphs',
-            'attention as TopoGPSConv(channels, conv=None, attn=attention)',
-            'or give the graphs to GPSConv as well: gps(x, edge_index, batch, graph=Graph.from_data(data))',
-        )
+        given = 'None for several graphs: GPSConv of PyG gives its conv no batch vector, so nodes would attend to other graphs'
+        accepted = 'attention as TopoGPSConv(channels, conv=None, attn=attention)'
+        remedy = 'or give the graphs to GPSConv as well: gps(x, edge_index, batch, graph=Graph.from_data(data))'
+        raise ArgumentError('batch', given, accepted, remedy)
 
 
 def as_graph(
@@ -205,9 +203,8 @@ def as_graph(
             sparse = is_sparse(edge_index)
             if not (graph.has_edges_of(edge_index) if sparse else _equal(edge_index, graph.edge_index)):
                 other = 'other edges or weights' if sparse else 'other edges'
-                raise ArgumentError(
-                    'edge_index', f'{other} than those of graph, which has {graph.num_edges}', 'these, and None'
-                )
+                given = f'{other} than those of graph, which has {graph.num_edges}'
+                raise ArgumentError('edge_index', given, 'these, and None')
         if edge_weight is not None and edge_weight is not graph.edge_weight:
             if not _equal(edge_weight, graph.weight):
                 raise ArgumentError('edge_weight', 'other weights than those of graph', f'these, and None, or {accepted}')

@@ -92,9 +92,8 @@ class GatedGCNConv(MessagePassing):
         r"""Returns the new node features, :obj:`[N, channels]`, and edge features, :obj:`[E, channels]`."""
         check_features(x, *input_of(self.lin_self))
         if edge_attr.shape != (edge_index.size(1), self.channels):
-            raise ArgumentError(
-                'edge_attr', f'shape {tuple(edge_attr.shape)}', f'{(edge_index.size(1), self.channels)}, a row for each edge'
-            )
+            given = f'shape {tuple(edge_attr.shape)}'
+            raise ArgumentError('edge_attr', given, f'{(edge_index.size(1), self.channels)}, a row for each edge')
         if pe is not None and self.gate is None:
             raise ArgumentError('pe', f'shape {tuple(pe.shape)}', 'None without positional=True, which reads it')
         edge_index = edge_index.long()  # older versions of torch add up by no other

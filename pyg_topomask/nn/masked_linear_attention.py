@@ -251,7 +251,6 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
             raise ArgumentError('feature_map', f'a map of {feature_map.channels} channels', f'{channels} per head')
         return feature_map
     if not isinstance(feature_map, str):
-        raise ArgumentError(
-            'feature_map', repr(feature_map), 'names such as "relu", and a FeatureMap', instance_of(feature_map)
-        )
+        given = repr(feature_map)
+        raise ArgumentError('feature_map', given, 'names such as "relu", and a FeatureMap', instance_of(feature_map))
     return feature_map_of_name(feature_map, channels)

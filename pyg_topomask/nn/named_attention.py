@@ -207,9 +207,8 @@ class RWGNKAttention(MaskedLinearAttention):
             raise ArgumentError('resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"')
         check_resampling(x, *input_of(self.lin_q), graph)
         if graph.weight.requires_grad:
-            raise ArgumentError(
-                'graph', 'edge weights that require a gradient, on which no walks are kept', 'weights that require none'
-            )
+            given = 'edge weights that require a gradient, on which no walks are kept'
+            raise ArgumentError('graph', given, 'weights that require none')
         state = self.mask.prepare(graph, generator, self._transition(x, graph))
         if graph.cached(self.mask.settings(), lambda: state) is not state:
             raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one')

@@ -128,9 +128,8 @@ class AddSVDEncoding(GraphTransform):
             self._hetero(data)
             return True
         if self.edge_type is not None:
-            raise ArgumentError(
-                'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type'
-            )
+            kind = f'{self.edge_type} for {type(data).__name__}'
+            raise ArgumentError('edge_type', kind, 'None, and with HeteroData an edge type')
         given = getattr(data, 'num_users', None) if self.num_users is None else self.num_users
         if given is None:
             return False

@@ -138,12 +138,10 @@ class Trials:
         epochs = next((length for length in lengths if self._needed(length, measured) <= self._left()), None)
         if epochs is None:
             least = (60 * self.minutes - self._left() / PLANNED + self._needed(lengths[-1], measured) / PLANNED) / 60
-            raise ArgumentError(
-                'minutes',
-                f'{self.minutes:g}, in which these data allow fewer than {lengths[-1]} epochs of each training',
-                f'numbers from {math.ceil(MARGIN * least)}',
-                'or train less: fewer graphs, --seeds 2, or a smaller model, such as gt.dim_hidden 32 gnn.dim_inner 32',
-            )
+            given = f'{self.minutes:g}, in which these data allow fewer than {lengths[-1]} epochs of each training'
+            accepted = f'numbers from {math.ceil(MARGIN * least)}'
+            remedy = 'or train less: fewer graphs, --seeds 2, or a smaller model, such as gt.dim_hidden 32 gnn.dim_inner 32'
+            raise ArgumentError('minutes', given, accepted, remedy)
         return epochs
 
     def _shorten(self, epochs: int) -> None:

@@ -177,9 +177,8 @@ def _set_masks(graph: Data, missing: Tensor, source: str) -> None:
     given = [name for name in MASKS if graph.get(name) is not None]
     if given and len(given) < len(MASKS):
         lacking = ', '.join(name for name in MASKS if name not in given)
-        raise ArgumentError(
-            lacking, f'none in {source}, beside {", ".join(given)}', 'all three masks, or none for a random split'
-        )
+        beside = f'none in {source}, beside {", ".join(given)}'
+        raise ArgumentError(lacking, beside, 'all three masks, or none for a random split')
     if not given:
         labeled = (~missing).nonzero().squeeze(1)
         y = graph.y[labeled]

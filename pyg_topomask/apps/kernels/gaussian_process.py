@@ -151,9 +151,8 @@ def sample_posterior(
     check_above_zero(noise=noise)
     check_whole(1, num_samples=num_samples)
     if not isinstance(covariance, LinearOperator):
-        raise ArgumentError(
-            'covariance', type(covariance).__name__, 'a LinearOperator, as from mask(data).to_linear_operator()'
-        )
+        given = type(covariance).__name__
+        raise ArgumentError('covariance', given, 'a LinearOperator, as from mask(data).to_linear_operator()')
     if covariance.dim() != 2:
         raise ArgumentError('covariance', f'shape {tuple(covariance.shape)}', 'one matrix, [N, N]')
     check_nodes(covariance.size(0), nodes=nodes)

@@ -55,9 +55,8 @@ class SharedBatches(BatchSampler):
             given = f'{processes} processes, which share graphs, for {graphs}'
             raise ArgumentError('devices', given, 'one process, for a single graph')
         if processes > 1 and batch_size < 2 * processes:
-            raise ArgumentError(
-                'train.batch_size', f'{batch_size}, which {processes} processes share', f'numbers from {2 * processes}'
-            )
+            given = f'{batch_size}, which {processes} processes share'
+            raise ArgumentError('train.batch_size', given, f'numbers from {2 * processes}')
         super().__init__(sampler, batch_size, drop_last=False)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -125,11 +124,9 @@ def create_loaders() -> list[Any]:
         except KeyError as error:
             if error.args != ('train_graph_index',):
                 raise
-            raise ArgumentError(
-                'dataset.format, dataset.name',
-                f'{cfg.dataset.format!r}, {cfg.dataset.name!r} without a split of its graphs',
-                'data sets with train_graph_index, val_graph_index and test_graph_index, such as those of PyG-TUDataset',
-            ) from error
+            given = f'{cfg.dataset.format!r}, {cfg.dataset.name!r} without a split of its graphs'
+            accepted = 'data sets with train_graph_index, val_graph_index and test_graph_index, such as those of PyG-TUDataset'
+            raise ArgumentError('dataset.format, dataset.name', given, accepted) from error
     chosen = [_choose_split(loader) for loader in loaders]
     if cfg.dataset.split_index and not any(chosen):
         warn(f'dataset.split_index: got {cfg.dataset.split_index}, and the data set has no masks of several splits')
@@ -156,11 +153,9 @@ def shard_loaders(loaders: list[Any]) -> tuple[Any, list[Any]]:
 
     single = all(type(loader) is DataLoader and len(loader.dataset) == 1 for loader in loaders)
     if not single or cfg.dataset.task != 'node':
-        raise ArgumentError(
-            'topomask.shard',
-            f"'graph' for dataset {cfg.dataset.name!r}, task {cfg.dataset.task!r}, train.sampler {cfg.train.sampler!r}",
-            'data sets of one graph with the task node and the sampler full_batch, and for others batch',
-        )
+        given = f"'graph' for dataset {cfg.dataset.name!r}, task {cfg.dataset.task!r}, train.sampler {cfg.train.sampler!r}"
+        accepted = 'data sets of one graph with the task node and the sampler full_batch, and for others batch'
+        raise ArgumentError('topomask.shard', given, accepted)
     if cfg.model.type != 'TopoGPSModel':
         raise ArgumentError('model.type', f'{cfg.model.type!r} for topomask.shard graph', 'TopoGPSModel')
     graph = ShardedGraph.from_data(loaders[0].dataset[0])

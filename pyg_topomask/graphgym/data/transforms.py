@@ -220,11 +220,8 @@ def _build_transform(name: str, arguments: dict[str, Any]) -> BaseTransform:
     known = inspect.signature(transform).parameters
     given = {**{key: value for key, value in options.items() if key in known}, **arguments}
     if decoded(given).get('num_walks', 1) is None:
-        raise ArgumentError(
-            'topomask.transforms',
-            f'{name} with num_walks None of {attention}, which asks for the expectation that needs no walks',
-            'no such transform, or num_walks from 1',
-        )
+        exact = f'{name} with num_walks None of {attention}, which asks for the expectation that needs no walks'
+        raise ArgumentError('topomask.transforms', exact, 'no such transform, or num_walks from 1')
     if arguments or attention == 'Masked':
         where = 'topomask.transforms' if arguments else 'topomask.mask'
         built = construct(f'{where}.{name}', transform, given)

@@ -124,9 +124,8 @@ def register_mask(name: str, mask: type[masks.Mask]) -> None:
     of_layer = ('bias', 'channels', 'dropout', EDGE_ATTR, 'edge_dim', EDGE_WEIGHTS, 'feature_map', 'route', 'sums')
     clash = [each.name for each in parameters if each.name in of_layer]
     if clash:
-        raise ArgumentError(
-            'mask', f'{mask.__name__}, whose argument {clash[0]!r} is one of the attention', 'classes with other arguments'
-        )
+        given = f'{mask.__name__}, whose argument {clash[0]!r} is one of the attention'
+        raise ArgumentError('mask', given, 'classes with other arguments')
     MASKS[name] = mask
     ATTENTIONS.setdefault(name, under(mask))
 

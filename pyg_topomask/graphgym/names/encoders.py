@@ -45,11 +45,8 @@ class LinearEdgeEncoder(Module):
     def __init__(self, emb_dim: int) -> None:
         super().__init__()
         if cfg.share.dim_edge < 1:
-            raise ArgumentError(
-                'dataset.edge_encoder_name',
-                f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features',
-                'DummyEdge, and dataset.edge_encoder: False',
-            )
+            given = f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features'
+            raise ArgumentError('dataset.edge_encoder_name', given, 'DummyEdge, and dataset.edge_encoder: False')
         self.encoder = Linear(cfg.share.dim_edge, emb_dim)
 
     def forward(self, batch: Data) -> Data:

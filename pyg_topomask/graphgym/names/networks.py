@@ -154,11 +154,9 @@ class TopoGPSModel(Module):
 
         self.encoder, self.pre_mp, dim = encoders(dim_in)
         if not channels == cfg.gnn.dim_inner == dim:
-            raise ArgumentError(
-                'gt.dim_hidden, gnn.dim_inner',
-                f'{channels} and {cfg.gnn.dim_inner} for {dim} channels of encoded nodes',
-                'equal numbers, of which dataset.node_encoder or gnn.layers_pre_mp changes the last',
-            )
+            given = f'{channels} and {cfg.gnn.dim_inner} for {dim} channels of encoded nodes'
+            accepted = 'equal numbers, of which dataset.node_encoder or gnn.layers_pre_mp changes the last'
+            raise ArgumentError('gt.dim_hidden, gnn.dim_inner', given, accepted)
 
         if cfg.gt.layer_norm and cfg.gt.batch_norm:
             raise ArgumentError('gt.layer_norm, gt.batch_norm', 'True for both', 'True for one of them')
@@ -343,11 +341,8 @@ class GKATModel(Module):
         self.model: GKAT = _build(GKAT, in_channels=self.encoder.dim_out, out_channels=dim_out)
         readout = self.model.readout
         if (readout is None) != (cfg.dataset.task == 'node'):
-            raise ArgumentError(
-                'topomask.model.readout',
-                f'{readout!r} for dataset.task {cfg.dataset.task!r}',
-                'null for the task node, and a readout for the task graph',
-            )
+            given = f'{readout!r} for dataset.task {cfg.dataset.task!r}'
+            raise ArgumentError('topomask.model.readout', given, 'null for the task node, and a readout for the task graph')
 
     def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
         batch = self.encoder(batch)

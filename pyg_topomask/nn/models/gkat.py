@@ -121,9 +121,8 @@ class GKAT(torch.nn.Module):
         check_probability(dropout=dropout, attention_dropout=attention_dropout)
         softmax = feature_map == 'softmax'
         if attention_dropout > 0 and not softmax:
-            raise ArgumentError(
-                'attention_dropout', f'{attention_dropout} for feature_map={feature_map!r}', '0.0, and "softmax"'
-            )
+            dropped = f'{attention_dropout} for feature_map={feature_map!r}'
+            raise ArgumentError('attention_dropout', dropped, '0.0, and "softmax"')
         for name, given in (('explicit', explicit), ('dynamic', dynamic)):
             if softmax and given:
                 raise ArgumentError(name, 'True for feature_map="softmax"', 'False, and other feature maps')

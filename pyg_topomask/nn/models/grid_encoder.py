@@ -190,11 +190,9 @@ class GridAttention(torch.nn.Module):
         # Entries below the rounding of their row count as 0.
         rounding = 16 * torch.finfo(matrix.dtype).eps * matrix.detach().abs().amax(dim=-1, keepdim=True)
         if bool((matrix < -rounding).any()):
-            raise ArgumentError(
-                'mask',
-                f'entries down to {matrix.min().item():.3g} for attention="softmax"',
-                'masks without negative entries, such as GRFMask(positive=True), whose entries stay positive in training',
-            )
+            given = f'entries down to {matrix.min().item():.3g} for attention="softmax"'
+            accepted = 'masks without negative entries, such as GRFMask(positive=True), whose entries stay positive in training'
+            raise ArgumentError('mask', given, accepted)
         absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
         # The fills avoid log(0) and rows of -inf. Their gradients would be NaN.

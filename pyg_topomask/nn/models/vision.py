@@ -179,9 +179,8 @@ class ViViT(torch.nn.Module):
         check_size(num_frames=num_frames, tubelet_frames=tubelet_frames, in_channels=in_channels)
         check_size(num_classes=num_classes, temporal_depth=temporal_depth)
         if num_frames % tubelet_frames != 0:
-            raise ArgumentError(
-                'tubelet_frames', f'{tubelet_frames} for num_frames={num_frames}', 'numbers that divide the frames'
-            )
+            given = f'{tubelet_frames} for num_frames={num_frames}'
+            raise ArgumentError('tubelet_frames', given, 'numbers that divide the frames')
         self.num_indices = num_frames // tubelet_frames
         # A tubelet is a patch of an image with the channels of all of its frames.
         self.embedding = PatchEmbedding(image_size, patch_size, tubelet_frames * in_channels, channels)
