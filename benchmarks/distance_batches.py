@@ -17,7 +17,7 @@ from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import HopMask, Mask, ToeplitzMask, TreeMask
 from pyg_topomask.nn import MaskedLinearAttention
-from pyg_topomask.transforms.grid import AddGridShape
+from pyg_topomask.transforms.geometry import AddGridShape
 
 __all__ = ['run']
 

@@ -8,7 +8,7 @@ from typing import Any
 from benchmarks.edge_types import WIDTH
 from benchmarks.harness import compare, each, kept_runs, run_all, show, write_table
 from benchmarks.molecule_training import DEPTH, MODELS, RATE, TASKS, Job, train
-from pyg_topomask.apps.advise.verdict import best_model, decide, gains
+from pyg_topomask.apps.advise.report import best_model, decide, gains
 
 __all__ = ['run']
 
@@ -18,7 +18,7 @@ Runs = dict[str, dict[int, dict[str, Any]]]
 SEEDS = 5
 #: The models with learned weights by those without.
 PAIRS = {model: f'{model}, learned weights' for model in MODELS if f'{model}, learned weights' in MODELS}
-#: The words of the table for those of :class:`~pyg_topomask.apps.advise.verdict.Verdict`.
+#: The words of the table for those of :class:`~pyg_topomask.apps.advise.report.Verdict`.
 WORDS = {'gain': 'better', 'loss': 'worse', 'none': 'not distinguishable', 'undecided': 'undecided'}
 NOTE = (
     'The kinds of atoms and bonds are those of from_smiles of PyG. Those of atoms also say how many hydrogens and neighbors '

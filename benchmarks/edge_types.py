@@ -22,7 +22,7 @@ from pyg_topomask.apps.runs.compare import mean_error, verdict
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import HeatKernelMask, HopMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
-from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+from pyg_topomask.nn.local_layers import GatedGCNConv
 
 __all__ = ['HEADS', 'WIDTH', 'Job', 'Stack', 'Weighted', 'fit', 'gine', 'majorities', 'mlp', 'run']
 

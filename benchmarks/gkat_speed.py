@@ -20,7 +20,7 @@ from benchmarks.motifs import CYCLES, REFERENCE, Job, Training, make_batches, ma
 from pyg_topomask.apps.datasets.motifs import MOTIFS
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.named_attention import RWGNKAttention
 
 __all__ = ['batches', 'run']
 

@@ -30,7 +30,7 @@ from torch_geometric.utils import from_scipy_sparse_matrix
 
 from benchmarks.graphs import random_graph
 from benchmarks.harness import compare, data_folder, each, interleaved_medians, kept_runs, run_all, show, write_table
-from pyg_topomask.apps.datasets.meshes import cut_patch, read_mesh
+from pyg_topomask.apps.datasets.public_files import cut_patch, read_mesh
 from pyg_topomask.apps.kernels import GraphRandomFeatures, MaskKernel, sample_posterior
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, PowerSeriesMask, modulation

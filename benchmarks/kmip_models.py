@@ -19,7 +19,7 @@ from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, globa
 
 from benchmarks.bigbird import BigBirdMask
 from benchmarks.harness import compare, count_parameters, each, interleaved_medians, kept_runs, nearest_width, run_all, show
-from pyg_topomask.apps.train.optim import cosine_with_warmup
+from pyg_topomask.apps.train.module import cosine_with_warmup
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import ExpanderMask
 from pyg_topomask.nn import (

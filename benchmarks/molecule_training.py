@@ -19,7 +19,7 @@ from benchmarks.harness import count_parameters
 from benchmarks.molecules import molecules_of_moleculenet, molecules_of_zinc
 from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
-from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+from pyg_topomask.nn.local_layers import GatedGCNConv
 
 __all__ = ['DEPTH', 'MODELS', 'RATE', 'TASKS', 'Job', 'Task', 'train']
 

@@ -17,8 +17,7 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_p
 
 from benchmarks.graphs import with_graphs
 from benchmarks.harness import compare, count_parameters, each, kept_runs, nearest_width, new_figure, run_all, show, write_table
-from pyg_topomask.apps.datasets.induced_cycles import InducedCycles
-from pyg_topomask.apps.datasets.motifs import MOTIFS, MotifGraphs
+from pyg_topomask.apps.datasets.motifs import MOTIFS, InducedCycles, MotifGraphs
 from pyg_topomask.apps.runs.compare import mean_error
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.models import GKAT

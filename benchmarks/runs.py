@@ -34,7 +34,7 @@ from benchmarks.harness import Unavailable, kept_runs, peak_memory, run_all, wri
 from benchmarks.peptides import write_dataset
 from pyg_topomask.apps.datasets import PeptidesFunctional
 from pyg_topomask.apps.train import module, runner
-from pyg_topomask.apps.train.optim import create_optimizer
+from pyg_topomask.apps.train.module import create_optimizer
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.graphgym.data.loaders import create_loaders

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from benchmarks.harness import interleaved_medians, write_table
 from pyg_topomask.masks.toeplitz import ToeplitzMask
-from pyg_topomask.transforms.grid import AddGridShape
+from pyg_topomask.transforms.geometry import AddGridShape
 
 __all__ = ['run']
 

@@ -9,7 +9,7 @@ from tqdm import tqdm
 
 from benchmarks.harness import compare, each, show, write_table
 from benchmarks.images import fit, measure_accuracy
-from pyg_topomask.apps.datasets.moving_digits import moving_digits
+from pyg_topomask.apps.datasets.images import moving_digits
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.nn.models import ViViT
 

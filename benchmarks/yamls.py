@@ -95,9 +95,9 @@ def _try(path: str) -> tuple[str, str]:
     r"""Builds the network of a file, and returns the outcome as :func:`_outcomes` does."""
     from torch_geometric.graphgym.config import cfg
 
+    from pyg_topomask.apps.train.checks import check_options
     from pyg_topomask.apps.train.metrics import check_metric_best
     from pyg_topomask.apps.train.module import RunModule
-    from pyg_topomask.apps.train.option_checks import check_options
     from pyg_topomask.graphgym.configuration import load_config
     from pyg_topomask.graphgym.data import pyg_datasets
     from pyg_topomask.graphgym.data.datasets import FORMATS

@@ -21,7 +21,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_networkx
 
 from pyg_topomask import masks, nn
-from pyg_topomask.apps.viz.figure import color_scale
+from pyg_topomask.apps.viz.drawing import color_scale
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention

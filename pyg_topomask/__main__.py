@@ -98,7 +98,7 @@ def _call(arguments: argparse.Namespace) -> Callable[[], object]:
 
             return lambda: print(markdown_table(compare(arguments.runs, arguments.metric)))
         case 'recommend':
-            from pyg_topomask.apps.recommend.serve import serve
+            from pyg_topomask.apps.recommend.runner import serve
 
             return partial(
                 serve, arguments.run, arguments.user, arguments.k, arguments.out, arguments.embeddings, arguments.data

@@ -59,7 +59,10 @@ def assert_mask_operator(mask: Mask, data: Data, tolerance: float = 1e-9, alone:
     mask = copy.deepcopy(mask).to(graph.device, torch.float64)
     with mock.patch.object(SparsePattern, 'from_sorted', staticmethod(_from_sorted)):
         operator = _bind(mask, graph)
-        _check_form(mask.form, operator)
+        has = {'sparse': operator.entries is not None, 'low_rank': operator.is_low_rank}
+        fits = mask.form is None or (not any(has.values()) if mask.form == 'product' else has[mask.form])
+        has_text = f'entries: {has["sparse"]}, with factors: {has["low_rank"]}'
+        assert fits, f'form: {mask.form!r} for an operator with {has_text}'
         if (sparse := operator.entries) is not None:
             sparse()
     matrix = operator.to_dense().double()
@@ -220,12 +223,6 @@ def _check_gradient(name: str, operator: MaskOperator, x: Tensor) -> None:
     inputs = [tensor.detach().double().clone(memory_format=torch.contiguous_format).requires_grad_() for tensor in inputs]
     if x.numel() > 0:
         _assert_gradient(name, apply, inputs)
-
-
-def _check_form(form: str | None, operator: MaskOperator) -> None:
-    has = {'sparse': operator.entries is not None, 'low_rank': operator.is_low_rank}
-    fits = form is None or has[form] if form != 'product' else not any(has.values())
-    assert fits, f'form: {form!r} for an operator with entries: {has["sparse"]}, with factors: {has["low_rank"]}'
 
 
 def _from_sorted(row: Tensor, col: Tensor, num_rows: int, num_cols: int, with_transpose: bool = True) -> SparsePattern:

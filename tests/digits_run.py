@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from pyg_topomask.apps.datasets import digits as digits_module
+from pyg_topomask.apps.datasets import images as digits_module
 
 CONFIGS = Path(__file__).parents[1] / 'graphgps_configs'
 DIGITS = CONFIGS / 'digits.yaml'

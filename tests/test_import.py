@@ -301,7 +301,7 @@ import sys
 import torch_geometric, torch_geometric.transforms, torch_geometric.loader
 before = {name for name in sys.modules if 'graphgym' in name}
 assert not {name for name in before if name.startswith('pyg_topomask')}
-for name in ('runs.run', 'recommend', 'recommend.runner', 'recommend.serve'):
+for name in ('runs.run', 'recommend', 'recommend.runner'):
     importlib.import_module(f'pyg_topomask.apps.{name}')
     after = {name for name in sys.modules if 'graphgym' in name}
     assert after == before, (name, after - before)

@@ -14,7 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import from_scipy_sparse_matrix
 
 from benchmarks.graphs import Splits, in_batches
-from pyg_topomask.apps.datasets.meshes import PATCHES, cut_patch, read_mesh
+from pyg_topomask.apps.datasets.public_files import PATCHES, cut_patch, read_mesh
 
 __all__ = ['data_to_interpolate', 'normals_of_meshes', 'speed_of_traffic']
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from benchmarks.graphs import Splits, in_batches
 from benchmarks.peptides import write_dataset
 from pyg_topomask.apps.datasets import PeptidesFunctional
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.bases import SPLITS
 
 __all__ = ['functions_of_peptides']
 

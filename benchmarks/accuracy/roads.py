@@ -14,7 +14,7 @@ from torch_geometric.utils import from_scipy_sparse_matrix
 from benchmarks.accuracy.interpolation import data_to_interpolate
 from benchmarks.graphs import Splits
 from pyg_topomask.apps.datasets import RoadEccentricity
-from pyg_topomask.apps.datasets.roads import read_roads
+from pyg_topomask.apps.datasets.public_files import read_roads
 
 __all__ = ['eccentricity_on_roads', 'volume_on_roads']
 

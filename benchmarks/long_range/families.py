@@ -7,7 +7,7 @@ from functools import lru_cache
 import numpy as np
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.graph_properties import GraphProperties
+from pyg_topomask.apps.datasets.random_graphs import GraphProperties
 
 __all__ = ['load_families']
 

@@ -7,7 +7,7 @@ import torch
 from torch_geometric.data import Data
 
 from benchmarks.harness import data_folder
-from pyg_topomask.apps.datasets.graph_properties import GraphProperties
+from pyg_topomask.apps.datasets.random_graphs import GraphProperties
 
 __all__ = ['larger_graphs', 'load_graphs']
 

@@ -39,8 +39,12 @@ def format_catalog(sections: Sections, words: Sequence[str] = ()) -> str:
     sections = {**sections, 'configs': config_sentences()}
     if words:
         sections = _chosen(sections, [word.lower() for word in words])
-    width = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns)
-    return '\n\n'.join('\n'.join([f'{name}:', *_lines(lines, width)]) for name, lines in sections.items())
+    width, texts = min(_WIDTH, shutil.get_terminal_size((_WIDTH, 0)).columns), []
+    for section, lines in sections.items():
+        indent = max(map(len, lines)) + 4
+        wrap = textwrap.TextWrapper(max(width, indent + 40), subsequent_indent=' ' * indent, break_on_hyphens=False)
+        texts.append('\n'.join([f'{section}:', *(wrap.fill(f'  {name:{indent - 4}}  {line}') for name, line in lines.items())]))
+    return '\n\n'.join(texts)
 
 
 def _chosen(sections: Sections, words: Sequence[str]) -> Sections:
@@ -61,9 +65,3 @@ def _chosen(sections: Sections, words: Sequence[str]) -> Sections:
     if missing:
         raise ArgumentError('list', ', '.join(missing), f'the sections {", ".join(sections)}, and words in their names')
     return {section: lines for section, lines in chosen.items() if lines}
-
-
-def _lines(lines: dict[str, str], width: int) -> list[str]:
-    indent = max(map(len, lines)) + 4
-    wrap = textwrap.TextWrapper(max(width, indent + 40), subsequent_indent=' ' * indent, break_on_hyphens=False)
-    return [wrap.fill(f'  {name:{indent - 4}}  {line}') for name, line in lines.items()]

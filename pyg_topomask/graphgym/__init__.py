@@ -1,7 +1,7 @@
 r"""Registers this package with GraphGym, and so with GraphGPS, when it is imported.
 
 It registers the options :obj:`cfg.topomask`, the networks :obj:`TopoGPSModel` and :obj:`CustomGNN`, those in
-``pyg_topomask.graphgym.names.models.MODELS``, one GraphGym layer for each attention (:obj:`grf_attention`, ...), encoders,
+``pyg_topomask.graphgym.names.networks.MODELS``, one GraphGym layer for each attention (:obj:`grf_attention`, ...), encoders,
 losses, metrics and the loader hook. It does not replace names that GraphGPS has registered. Where GraphGPS has none of these
 names, it may also be imported later.
 """
@@ -28,8 +28,7 @@ require_graphgym()
 
 import pyg_topomask.graphgym.configuration  # noqa: E402
 import pyg_topomask.graphgym.data.datasets  # noqa: E402
-import pyg_topomask.graphgym.graphgps.hook  # noqa: E402
-import pyg_topomask.graphgym.names.custom_gnn  # noqa: E402
+import pyg_topomask.graphgym.graphgps  # noqa: E402
 import pyg_topomask.graphgym.names.encoders  # noqa: E402
 import pyg_topomask.graphgym.names.layers  # noqa: E402
 import pyg_topomask.graphgym.names.networks  # noqa: E402

@@ -19,9 +19,8 @@ from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, option_types
-from pyg_topomask.graphgym.names.elsewhere import ELSEWHERE, remedy_of
 from pyg_topomask.graphgym.names.encoders import SVD_OPTIONS
-from pyg_topomask.graphgym.names.lookup import decoded, read_yaml
+from pyg_topomask.graphgym.names.lookup import ELSEWHERE, decoded, read_yaml, remedy_of
 from pyg_topomask.graphgym.names.masks import read_tree
 from pyg_topomask.utils.checks import check_file_name
 from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
@@ -140,13 +139,9 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> None:
     Values have the type of the default, and integers are valid for floats. Options of attentions accept all types of their
     argument. GraphGPS's own :obj:`main.py` accepts only the type of the default.
 
-    Args:
-        cfg_file (str or Path): The file, or the name of a configuration of this package.
-        options (list, optional): Alternating keys and values, as in :obj:`["gt.layers", "2"]`. (default: :obj:`()`)
-
-    Raises:
-        ValueError: If the file is missing, is not a YAML of options, or if an option is unknown, has the wrong type, or is
-            one of GraphGPS that this package lacks.
+    The file may be the name of a configuration of this package. Options alternate between keys and values, as in
+    :obj:`["gt.layers", "2"]`. Raises a :class:`ValueError` if the file is missing or not a YAML of options, or if an option is
+    unknown, has the wrong type, or is one of GraphGPS that this package lacks.
     """
     path = find_config(cfg_file)
     check_overrides(options)

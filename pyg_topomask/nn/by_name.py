@@ -12,8 +12,7 @@ from pyg_topomask import masks
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
-from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, SinDegreeAttention
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, RWGNKAttention, SinDegreeAttention
 from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSoftmaxAttention, MaskedSoftmaxAttention
 from pyg_topomask.utils.options import did_you_mean
 
@@ -28,9 +27,8 @@ def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAtt
         if options.get('feature_map') == 'softmax':
             return _softmax(channels, heads, edge_dim=edge_dim, **options)
         if edge_dim is not None:
-            raise ArgumentError(
-                'edge_dim', f'{edge_dim} for linear attention', 'None', 'feature_map="softmax" reads edge features'
-            )
+            given = f'{edge_dim} for linear attention'
+            raise ArgumentError('edge_dim', given, 'None', 'feature_map="softmax" reads edge features')
         return linear(channels, heads, **options)
 
     def _softmax(

@@ -22,7 +22,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.masks.base.kinds import LEARNS_WEIGHTS
-from pyg_topomask.nn.edge_weights import EdgeWeights
+from pyg_topomask.nn.edge_features import EdgeWeights
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import as_graph, check_heads
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
@@ -94,17 +94,15 @@ class TopoGPSConv(GPSConv):
         super().__init__(channels, conv, size, dropout, act, act_kwargs, norm, norm_kwargs, kind, attn_kwargs)
         self.heads = getattr(attn, 'heads', heads)
         self.replaces_attention = not self_attention
-        # PyG raises its own error for edge weights that neither layer takes.
-        self._kept_from_conv = set()
-        if conv is not None and attn is not None and not _takes(conv, 'edge_weight'):
-            self._kept_from_conv.add('edge_weight')
         self._hands_edge_attr_on = getattr(attn, 'edge_bias', None) is not None
         #: Whether attention reads edge features, by itself or by its edge weights.
         self.reads_edge_attr = edge_weights is not None or self._hands_edge_attr_on
         self._told_of_features = conv is not None or self.reads_edge_attr
-        if conv is not None and self.reads_edge_attr and not _takes(conv, 'edge_attr'):
-            self._kept_from_conv.add('edge_attr')
-        self._told_of_weights = conv is None or not _takes(conv, 'edge_weight')
+        # What attention reads and the local layer does not take. PyG raises its own error for what neither takes.
+        read = {'edge_weight': attn is not None, 'edge_attr': self.reads_edge_attr}
+        taken = {name for name in read if conv is not None and _takes(conv, name)}
+        self._kept_from_conv = {name for name in read if read[name]} - taken
+        self._told_of_weights = 'edge_weight' not in taken
         if not self._told_of_weights and isinstance(attn, MaskedLinearAttention | ExplicitAttention):
             attn.told_of_weights = True  # the weights have an effect in the local layer
         if self.replaces_attention:
@@ -256,12 +254,10 @@ def _takes(conv: Module, argument: str) -> bool:
 def _replacing(attn: Module | str | None, attn_type: str | None) -> Module | None:
     r"""Returns the attention that replaces PyG's own, or :obj:`None`."""
     if attn is None and attn_type == 'multihead':
-        raise ArgumentError(
-            'attn',
-            "None with attn_type='multihead'",
-            'an attention layer',
-            "no global attention is attn_type=None, and PyG's softmax attention is attn='pyg', or no argument attn",
-        )
+        given = "None with attn_type='multihead'"
+        accepted = 'an attention layer'
+        remedy = "no global attention is attn_type=None, and PyG's softmax attention is attn='pyg', or no argument attn"
+        raise ArgumentError('attn', given, accepted, remedy)
     if isinstance(attn, str) and attn != 'pyg':
         raise ArgumentError('attn', repr(attn), 'a module, for example GRFAttention(64, heads=4), and "pyg"')
     return None if isinstance(attn, str) else attn

@@ -1,18 +1,20 @@
-r"""What attention layers are given: sizes, features and a graph."""
+r"""What attention layers are given: sizes, features, a graph and a mask, and their linear layers."""
 
 from __future__ import annotations
 
+import inspect
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache, partial
-from math import isqrt
 from types import FrameType
 from typing import Any, TypeVar
 
 import torch
 from torch import Tensor
+from torch.nn import Module
 from torch_geometric.data import Data
 from torch_geometric.nn import GPSConv
+from torch_geometric.nn.dense import Linear as LazyLinear
 from torch_geometric.typing import Adj
 from torch_geometric.utils import is_sparse
 
@@ -21,6 +23,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.utils.checks import MAX_SIZE, assert_on_device, check_size, is_whole
+from pyg_topomask.utils.options import instance_of
 
 T = TypeVar('T')
 
@@ -53,15 +56,8 @@ def check_heads(heads: int, channels: int, remedy: str = '') -> None:
     r"""Raises an error unless the number of heads divides the channels."""
     check_size(heads=heads)
     if channels % heads != 0:
-        raise ArgumentError(
-            'heads', f'{heads} for {channels} channels', f'divisors of the channels: {divisors(channels)}', remedy
-        )
-
-
-def divisors(number: int) -> str:
-    r"""Returns the divisors of a number in ascending order, as text."""
-    small = [divisor for divisor in range(1, isqrt(number) + 1) if number % divisor == 0]
-    return ', '.join(map(str, sorted({*small, *(number // divisor for divisor in small)})))
+        divisors = ', '.join(str(number) for number in range(1, channels + 1) if channels % number == 0)
+        raise ArgumentError('heads', f'{heads} for {channels} channels', f'divisors of the channels: {divisors}', remedy)
 
 
 def check_dtype(dtype: torch.dtype, **given: Tensor) -> None:
@@ -91,52 +87,33 @@ def _fits(x: Tensor, dtype: torch.dtype) -> bool:
 
 
 class ReadsGraph:
-    r"""Mixin of attentions: what they read of a graph."""
+    r"""Mixin of attentions: what they read of a graph, which is what their mask reads if they have one."""
 
     #: Whether the layer has warned that edge weights have no effect.
     told_of_weights: bool = False
 
+    def _of_mask(self, name: str, without: Any = True) -> Any:
+        return getattr(getattr(self, 'mask', None), name, without)
+
     @property
     def reads_edges(self) -> bool:
         r"""Whether edges change the attention. If not, the layer needs none."""
-        return True
+        return bool(self._of_mask('direction', '') != 'unused')
 
     @property
     def weighted(self) -> bool:
         r"""Whether edge weights change the attention."""
-        return True
+        return bool(self._of_mask('weighted'))
 
     @property
     def learns_weights(self) -> bool:
         r"""Whether gradients reach edge weights that require them."""
-        return self.weighted
+        return bool(self._of_mask('learns_weights', self.weighted))
 
     @property
     def local(self) -> bool:
         r"""Whether nodes attend only to nodes that edges join to them."""
-        return True
-
-
-class UnderMask(ReadsGraph):
-    r"""Mixin of attentions that read of a graph what their mask reads."""
-
-    mask: Mask
-
-    @property
-    def reads_edges(self) -> bool:
-        return self.mask.direction != 'unused'
-
-    @property
-    def weighted(self) -> bool:
-        return self.mask.weighted
-
-    @property
-    def learns_weights(self) -> bool:
-        return self.mask.learns_weights
-
-    @property
-    def local(self) -> bool:
-        return self.mask.local
+        return bool(self._of_mask('local'))
 
 
 def graph_for(
@@ -197,12 +174,10 @@ def check_batch_of_gps_conv(x: Tensor) -> None:
     if not assert_on_device(
         batch[-1] == batch[0], 'batch: GPSConv of PyG gives its conv none, so nodes attend to other graphs'
     ):
-        raise ArgumentError(
-            'batch',
-            'None for several graphs: GPSConv of PyG gives its conv no batch vector, so nodes would attend to other graphs',
-            'attention as TopoGPSConv(channels, conv=None, attn=attention)',
-            'or give the graphs to GPSConv as well: gps(x, edge_index, batch, graph=Graph.from_data(data))',
-        )
+        given = 'None for several graphs: GPSConv of PyG gives its conv no batch vector, so nodes would attend to other graphs'
+        accepted = 'attention as TopoGPSConv(channels, conv=None, attn=attention)'
+        remedy = 'or give the graphs to GPSConv as well: gps(x, edge_index, batch, graph=Graph.from_data(data))'
+        raise ArgumentError('batch', given, accepted, remedy)
 
 
 def as_graph(
@@ -228,9 +203,8 @@ def as_graph(
             sparse = is_sparse(edge_index)
             if not (graph.has_edges_of(edge_index) if sparse else _equal(edge_index, graph.edge_index)):
                 other = 'other edges or weights' if sparse else 'other edges'
-                raise ArgumentError(
-                    'edge_index', f'{other} than those of graph, which has {graph.num_edges}', 'these, and None'
-                )
+                given = f'{other} than those of graph, which has {graph.num_edges}'
+                raise ArgumentError('edge_index', given, 'these, and None')
         if edge_weight is not None and edge_weight is not graph.edge_weight:
             if not _equal(edge_weight, graph.weight):
                 raise ArgumentError('edge_weight', 'other weights than those of graph', f'these, and None, or {accepted}')
@@ -261,3 +235,42 @@ def compiled_if_prepared(
 @torch.compiler.disable
 def _eagerly(function: Callable[..., T], *arguments: Any) -> T:
     return function(*arguments)
+
+
+def linear(in_channels: int, out_channels: int, bias: bool = True) -> Module:
+    r"""Returns a :class:`torch.nn.Linear`, which libraries of adapters (LoRA) and of quantization look for, or PyG's layer for
+    :obj:`-1` input channels, which the first call infers.
+    """
+    return (LazyLinear if in_channels == -1 else torch.nn.Linear)(in_channels, out_channels, bias)
+
+
+def input_of(lin: Module) -> tuple[int, torch.dtype]:
+    r"""Returns the input channels of a linear layer, :obj:`-1` before they are inferred, and the data type of its input. An
+    adapter or a quantized layer may stand in its place.
+    """
+    channels = lin.in_channels if isinstance(lin, LazyLinear) else lin.in_features
+    # A quantized layer has a method of this name, and takes float32.
+    weight = lin.weight
+    return int(channels), weight.dtype if isinstance(weight, Tensor) else torch.float32  # type: ignore[arg-type]
+
+
+def fit_mask(mask: Mask, heads: int) -> None:
+    r"""Gives a mask that was made without heads those of the layer. Raises an error unless the mask then has :obj:`heads`
+    heads, or one head that all share.
+    """
+    if not isinstance(mask, Mask):
+        raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', instance_of(mask))
+    if mask.heads == 1:
+        mask.take_heads(heads)
+    if mask.heads not in (1, heads):
+        raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
+
+
+def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
+    r"""Returns the options of a layer, with a mask created from those that are its own, and from those that the layer has
+    :obj:`decided`.
+    """
+    names = inspect.signature(mask).parameters
+    of_mask = {name: options[name] for name in options if name in names}
+    of_layer = {name: options[name] for name in options if name not in names}
+    return {'mask': mask(heads, **decided, **of_mask), **of_layer}

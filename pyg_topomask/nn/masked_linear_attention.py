@@ -2,6 +2,7 @@ r"""Multi-head linear attention under any mask."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -15,20 +16,62 @@ from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.kinds import LogarithmicMask
-from pyg_topomask.nn.coefficient_messages import CoefficientMessages
-from pyg_topomask.nn.inputs import UnderMask, check_features, compiled_if_prepared, graph_for, resolve_channels
-from pyg_topomask.nn.linear import input_of, linear
-from pyg_topomask.nn.mask_of_layer import fit_mask
-from pyg_topomask.nn.near_graph import on_near_graph
+from pyg_topomask.nn.explicit_attention import CoefficientMessages
+from pyg_topomask.nn.inputs import (
+    ReadsGraph,
+    check_features,
+    compiled_if_prepared,
+    fit_mask,
+    graph_for,
+    input_of,
+    linear,
+    resolve_channels,
+)
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.routes.choice import ROUTES
 from pyg_topomask.ops.routes.edges import linear_coefficients
 from pyg_topomask.utils.checks import check_choice, check_probability
+from pyg_topomask.utils.functorch import LoopedFunction
 from pyg_topomask.utils.options import instance_of
 
 
-class MaskedLinearAttention(UnderMask, CoefficientMessages):
+def on_near_graph(
+    graph: Graph,
+    mask: Mask,
+    generator: torch.Generator | None,
+    attend: Callable[..., Tensor],
+    *features: Tensor,
+) -> Tensor:
+    r"""Returns :obj:`attend(operator, *features)` for the operator of a mask and features of the nodes, in rows. If
+    :meth:`~pyg_topomask.graphs.Graph.near` has a graph for it, rows are permuted there and back.
+    """
+    near = graph.near(mask, generator)
+    if near is None:
+        return attend(mask(graph, generator), *features)
+    inside = (_Permuted.apply(x, near.order, near.place) for x in features)
+    return _Permuted.apply(attend(mask(near), *inside), near.place, near.order)
+
+
+class _Permuted(LoopedFunction):
+    r"""Permutes rows. The gradient takes the inverse permutation, which is faster than adding to rows."""
+
+    @staticmethod
+    def forward(x: Tensor, order: Tensor, place: Tensor) -> Tensor:
+        return x.index_select(0, order)
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        _, *permutations = inputs
+        ctx.save_for_backward(*permutations)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        order, place = ctx.saved_tensors
+        return _Permuted.apply(grads[0], place, order), None, None
+
+
+class MaskedLinearAttention(ReadsGraph, CoefficientMessages):
     r"""Multi-head linear attention with scores multiplied by a topological mask, from `"Linear Transformer Topological
     Masking with Graph Random Features" <https://arxiv.org/abs/2410.03462>`_ (Eq. 2 and 7):
 
@@ -208,7 +251,6 @@ def resolve_feature_map(feature_map: str | FeatureMap, channels: int) -> Feature
             raise ArgumentError('feature_map', f'a map of {feature_map.channels} channels', f'{channels} per head')
         return feature_map
     if not isinstance(feature_map, str):
-        raise ArgumentError(
-            'feature_map', repr(feature_map), 'names such as "relu", and a FeatureMap', instance_of(feature_map)
-        )
+        given = repr(feature_map)
+        raise ArgumentError('feature_map', given, 'names such as "relu", and a FeatureMap', instance_of(feature_map))
     return feature_map_of_name(feature_map, channels)

@@ -12,10 +12,8 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.nn.inputs import UnderMask
-from pyg_topomask.nn.mask_of_layer import fit_mask, with_mask
-from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
-from pyg_topomask.nn.near_graph import on_near_graph
+from pyg_topomask.nn.inputs import fit_mask, with_mask
+from pyg_topomask.nn.masked_linear_attention import on_near_graph, resolve_feature_map
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
 
 
 @described_by(ExplicitAttention)
-class SparseMaskAttention(UnderMask, ExplicitAttention):
+class SparseMaskAttention(ExplicitAttention):
     r"""Base class of multi-head attention over the entries of a sparse mask. Node :math:`i` attends to the nodes :math:`j` with
     an entry :math:`M_{ij}`.
 

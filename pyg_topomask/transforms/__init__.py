@@ -11,13 +11,14 @@ Transforms that store walks, forests or encodings need :obj:`edge_index` or :obj
 """
 
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
-from pyg_topomask.transforms.forest import AddForest, AddSpanningForest
-from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
-from pyg_topomask.transforms.knn_graph import KNNGraph
-from pyg_topomask.transforms.normals import AddNormals
-from pyg_topomask.transforms.prepare_masks import PrepareMasks
-from pyg_topomask.transforms.sampling import FarthestSampling, RandomSampling
-from pyg_topomask.transforms.walks import AddGraphRandomFeatures, AddRandomWalkKernel
+from pyg_topomask.transforms.geometry import AddGridShape, AddNormals, FarthestSampling, KNNGraph, RandomSampling, ToGridGraph
+from pyg_topomask.transforms.precomputed import (
+    AddForest,
+    AddGraphRandomFeatures,
+    AddRandomWalkKernel,
+    AddSpanningForest,
+    PrepareMasks,
+)
 
 __all__ = [
     'AddForest',

@@ -15,9 +15,7 @@ from torch_geometric.data.datapipes import functional_transform
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edges import check_normalization
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.transforms.checks import check_unbatched, single_graph
-from pyg_topomask.transforms.graph_transform import GraphTransform
-from pyg_topomask.transforms.joint_graphs import joint_graphs
+from pyg_topomask.transforms.base import GraphTransform, check_unbatched, joint_graphs, single_graph
 from pyg_topomask.utils.checks import check_size, check_whole, checked_seed
 from pyg_topomask.utils.random import seed_torch
 
@@ -130,9 +128,8 @@ class AddSVDEncoding(GraphTransform):
             self._hetero(data)
             return True
         if self.edge_type is not None:
-            raise ArgumentError(
-                'edge_type', f'{self.edge_type} for {type(data).__name__}', 'None, and with HeteroData an edge type'
-            )
+            kind = f'{self.edge_type} for {type(data).__name__}'
+            raise ArgumentError('edge_type', kind, 'None, and with HeteroData an edge type')
         given = getattr(data, 'num_users', None) if self.num_users is None else self.num_users
         if given is None:
             return False
@@ -264,10 +261,6 @@ class AddSVDEncoding(GraphTransform):
 
     def __getstate__(self) -> dict[str, object]:
         return {**vars(self), '_warned': False}
-
-    def __repr__(self) -> str:
-        names = ('num_users', 'edge_type', 'normalization', 'num_iterations', 'seed')
-        return f'{type(self).__name__}({self.rank}, {", ".join(f"{name}={getattr(self, name)!r}" for name in names)})'
 
 
 def _is_small(num_rows: int, num_cols: int) -> bool:

@@ -9,8 +9,8 @@ from torch_geometric.nn import GPSConv
 from benchmarks import runs
 from benchmarks.digits import CONFIG
 from benchmarks.harness import count_parameters
+from pyg_topomask.apps.train.checks import check_options
 from pyg_topomask.apps.train.module import RunModule
-from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
 

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg, load_cfg, set_cfg
 
-import pyg_topomask.graphgym.graphgps.hook  # noqa: F401
+import pyg_topomask.graphgym.graphgps  # noqa: F401
 
 CHECKOUT = Path(REAL) if REAL else STANDIN
 FILES = sorted((CONFIGS / 'graphgps').glob('*.yaml'))

@@ -17,7 +17,7 @@ from torch_geometric.graphgym.loss import compute_loss
 from torch_geometric.utils.smiles import e_map, x_map
 
 import pyg_topomask.graphgym  # noqa: F401
-from pyg_topomask.apps.train.option_checks import check_options
+from pyg_topomask.apps.train.checks import check_options
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.names.attentions import ATTN_TYPES

@@ -15,8 +15,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA, load_config
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options
-from pyg_topomask.graphgym.names.configured_attention import build_attention
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, attention_options, build_attention
 from pyg_topomask.nn import GRFAttention
 from pyg_topomask.utils.configs import check_keys
 

@@ -14,11 +14,11 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 from torch_geometric.graphgym.loss import compute_loss
 
+from pyg_topomask.apps.train.checks import check_options
 from pyg_topomask.apps.train.metrics import EpochMeter, check_metric_best, higher_is_better
-from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data import loaders, pyg_datasets
-from pyg_topomask.graphgym.names.elsewhere import ELSEWHERE, remedy_of
+from pyg_topomask.graphgym.names.lookup import ELSEWHERE, remedy_of
 
 FILE: dict[str, Any] = {
     'dataset': {'format': 'PyG-ZINC', 'name': 'subset', 'task': 'graph', 'task_type': 'regression'},

@@ -11,7 +11,7 @@ from pyg_topomask.masks.hypercube import HypercubeMask
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
-from pyg_topomask.transforms.grid import AddGridShape
+from pyg_topomask.transforms.geometry import AddGridShape
 
 LAM = [0.2, 1.5]
 

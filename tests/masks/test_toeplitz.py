@@ -16,7 +16,7 @@ from pyg_topomask.nn import ToeplitzAttention
 from pyg_topomask.operators.given import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
-from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
+from pyg_topomask.transforms.geometry import AddGridShape, ToGridGraph
 
 SHAPES = {
     1: [(5,), (1,), (8,), (0,), (5,)],

@@ -13,8 +13,7 @@ from torch.nn import Linear, Sequential
 
 from pyg_topomask import Graph
 from pyg_topomask.nn import MaskedLinearAttention, TopoGPSConv
-from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
-from pyg_topomask.nn.positional_gate import PositionalGate, PositionalGINEConv
+from pyg_topomask.nn.local_layers import GatedGCNConv, PositionalGate, PositionalGINEConv
 from pyg_topomask.testing import assert_permutation_equivariant
 
 

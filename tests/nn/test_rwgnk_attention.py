@@ -9,7 +9,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask import Graph
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.named_attention import RWGNKAttention
 from pyg_topomask.testing import assert_permutation_equivariant
 
 

@@ -11,7 +11,7 @@ from torch_geometric.transforms import AddSelfLoops, Compose, ToUndirected
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.tree_state import TreeState
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.transforms.forest import AddForest
+from pyg_topomask.transforms.precomputed import AddForest
 
 NAMES = ['forest_index', 'forest_round', 'forest_sizes']
 

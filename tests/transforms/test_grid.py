@@ -5,7 +5,7 @@ from graphs import ring
 from torch.utils.data import IterDataPipe
 from torch_geometric.data import Batch, Data, HeteroData
 
-from pyg_topomask.transforms.grid import AddGridShape, ToGridGraph
+from pyg_topomask.transforms.geometry import AddGridShape, ToGridGraph
 
 
 def test_grid_of_pixels(subtests: pytest.Subtests) -> None:
@@ -45,7 +45,7 @@ def test_shape_is_added_to_a_copy() -> None:
 
 def test_functional_names_and_repr() -> None:
     assert {'add_grid_shape', 'to_grid_graph'} <= set(IterDataPipe.functions)
-    assert repr(AddGridShape((2, 3))) == 'AddGridShape((2, 3))'
+    assert repr(AddGridShape((2, 3))) == 'AddGridShape(shape=(2, 3))'
     assert repr(ToGridGraph()) == 'ToGridGraph()'
 
 

@@ -5,7 +5,7 @@ from torch.utils.data import IterDataPipe
 from torch_geometric.data import Batch, Data, HeteroData
 
 from pyg_topomask.ops.knn import knn_graph
-from pyg_topomask.transforms.knn_graph import KNNGraph
+from pyg_topomask.transforms.geometry import KNNGraph
 
 
 def test_edges_go_to_the_nearest_neighbors() -> None:

@@ -24,7 +24,7 @@ from pyg_topomask.transforms import (
     KNNGraph,
     RandomSampling,
     ToGridGraph,
-    joint_graphs,
+    base,
 )
 
 SINGLE = sorted(set(GRAPHS) - {'batch', 'trailing_empty_graph', 'no_edge_index'})
@@ -75,7 +75,7 @@ def assert_same(actual: Any, expected: Any) -> None:
 def test_a_list_gives_the_numbers_of_one_graph_at_a_time(
     transform: BaseTransform, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(joint_graphs, '_NODES', most)
+    monkeypatch.setattr(base, '_NODES', most)
     graphs = mixed_graphs()
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')  # of ranks above the number of nodes

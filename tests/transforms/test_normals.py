@@ -6,7 +6,7 @@ import torch
 from torch.utils.data import IterDataPipe
 from torch_geometric.data import Batch, Data, HeteroData
 
-from pyg_topomask.transforms.normals import AddNormals
+from pyg_topomask.transforms.geometry import AddNormals
 
 
 def sphere(size: int = 400, seed: int = 0) -> torch.Tensor:

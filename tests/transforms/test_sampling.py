@@ -8,7 +8,7 @@ import torch
 from torch.utils.data import IterDataPipe
 from torch_geometric.data import Batch, Data, HeteroData
 
-from pyg_topomask.transforms.sampling import FarthestSampling, RandomSampling, farthest_points
+from pyg_topomask.transforms.geometry import FarthestSampling, RandomSampling, farthest_points
 
 SAMPLINGS = [RandomSampling, FarthestSampling]
 
@@ -87,7 +87,7 @@ def test_distances_in_half_precision_do_not_overflow() -> None:
 
 def test_functional_names_and_repr() -> None:
     assert {'topo_random_sampling', 'topo_farthest_sampling'} <= set(IterDataPipe.functions)
-    assert repr(FarthestSampling(4)) == 'FarthestSampling(4, seed=0)'
+    assert repr(FarthestSampling(4)) == 'FarthestSampling(num=4, seed=0)'
 
 
 def test_bad_input_is_named(subtests: pytest.Subtests) -> None:

@@ -143,7 +143,7 @@ def test_changed_data_and_batches_of_different_counts_are_refused() -> None:
 
 
 def test_seeds_and_representation() -> None:
-    assert repr(AddSpanningForest('minimum', 2, 5)) == "AddSpanningForest('minimum', num_trees=2, seed=5)"
+    assert repr(AddSpanningForest('minimum', 2, 5)) == "AddSpanningForest(method='minimum', num_trees=2, seed=5)"
     first, second, other = (AddSpanningForest('random', 9, seed)(GRAPHS['undirected']()).forest_index for seed in (0, 0, 1))
     assert torch.equal(first, second)
     assert not torch.equal(first, other)

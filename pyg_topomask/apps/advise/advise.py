@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -14,22 +14,20 @@ import yaml  # type: ignore[import-untyped]
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.apps.advise.candidates import candidates
-from pyg_topomask.apps.advise.own_data import own_config
-from pyg_topomask.apps.advise.profile import GraphProfile, profile
-from pyg_topomask.apps.advise.report import draw, page, table
+from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
+from pyg_topomask.apps.advise.report import decide, draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
-from pyg_topomask.apps.advise.verdict import decide
-from pyg_topomask.apps.runs.folder import check_writable, locked
+from pyg_topomask.apps.datasets import GraphFile
+from pyg_topomask.apps.runs.run import check_writable, locked
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure
+from pyg_topomask.apps.train.checks import check_options
 from pyg_topomask.apps.train.metrics import metric_best
-from pyg_topomask.apps.train.option_checks import check_options
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.utils.checks import check_above_zero, check_whole
 from pyg_topomask.utils.configs import find_config, is_recommendation
-from pyg_topomask.utils.files import write_atomically
+from pyg_topomask.utils.files import digest_of_files, write_atomically
 
 #: What is tried without a YAML and a file: a short training on random trees.
 BUILT_IN = 'lookup-trees'
@@ -86,10 +84,18 @@ def advise(
     check_above_zero(minutes=minutes)
     if data is not None and cfg_file is not None:
         raise ArgumentError('data', f'{data} beside cfg {cfg_file}', 'one of the two', 'a YAML names its data itself')
-    for name, given in (('nodes', nodes), ('label', label), ('directed', directed or None), ('regression', regression or None)):
-        if given is not None and data is None:
+    of_data = {'nodes': nodes, 'label': label, 'directed': directed or None, 'regression': regression or None}
+    of_data = {name: given for name, given in of_data.items() if given is not None}
+    if data is None:
+        for name, given in of_data.items():
             raise ArgumentError(name, given, 'this only beside data', 'a YAML names its data itself')
-    folder, cfg_file, options = _prepare(cfg_file, options, data, nodes, label, directed, regression, out)
+        folder, cfg_file, options = _of_yaml(cfg_file, options, out)
+    else:
+        folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
+        check_writable(folder)
+        config, cfg_file, options = own_config(data, folder / 'data', of_data), folder / 'base.yaml', list(options)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(cfg_file, yaml.safe_dump(config, sort_keys=False).encode())
     load_config(cfg_file, options)
     if cfg.model.type != 'TopoGPSModel':
         raise ArgumentError('model.type', repr(cfg.model.type), 'TopoGPSModel and GPSModel, whose attention a word selects')
@@ -135,25 +141,8 @@ def advise(
     return report
 
 
-def _prepare(
-    cfg_file: str | Path | None,
-    options: Sequence[str],
-    data: str | Path | None,
-    nodes: str | Path | None,
-    label: str | None,
-    directed: bool,
-    regression: bool,
-    out: str | Path | None,
-) -> tuple[Path, str | Path, list[str]]:
+def _of_yaml(cfg_file: str | Path | None, options: Sequence[str], out: str | Path | None) -> tuple[Path, str | Path, list[str]]:
     r"""Returns the folder of results, the configuration and the options."""
-    if data is not None:
-        folder = Path('results' if out is None else out) / f'advise-{Path(data).stem}'
-        check_writable(folder)
-        config = own_config(data, nodes, label, directed, regression, folder / 'data')
-        path = folder / 'base.yaml'
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(path, yaml.safe_dump(config, sort_keys=False).encode())
-        return folder, path, list(options)
     cfg_file, options = (BUILT_IN, [*SHORT, *options]) if cfg_file is None else (cfg_file, list(options))
     path = find_config(cfg_file)
     if is_recommendation(path):
@@ -252,3 +241,72 @@ def _write(report: dict[str, Any], folder: Path) -> None:
     write_atomically(folder / 'advise.json', (json.dumps(report, indent=1) + '\n').encode())
     print(f'Best model: {report["winner"]}. To train it: {report["command"]}')
     print(f'Written to {folder}: advise.html, advise.json, advise.png, best.yaml')
+
+
+#: The channels of the network.
+WIDTH = 64
+
+
+def own_config(data: str | Path, folder: Path, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    r"""Returns a configuration of a small network for the graphs of a file, whose processed graphs are stored in a folder. The
+    other arguments and the errors are those of :class:`~pyg_topomask.apps.datasets.GraphFile`.
+    """
+    arguments = {'path': str(Path(data).resolve()), **arguments}
+    if 'nodes' in arguments:
+        arguments['nodes'] = str(Path(arguments['nodes']).resolve())
+    dataset = GraphFile(str(folder), **arguments)
+    arguments['digest'] = digest_of_files(*map(Path, dataset.raw_paths))  # a changed file is another configuration
+    graph, one_graph = dataset[0], len(dataset) == 1
+    classes = not graph.y.is_floating_point()
+    per_node = graph.y.size(0) == graph.num_nodes
+    labels = 1 if classes else graph.y.size(1)
+    several = not classes and labels > 1 and bool(((dataset._data.y == 0) | (dataset._data.y == 1)).all())
+    task = 'classification' if classes else 'classification_multilabel' if several else 'regression'
+    metric = {'classification': 'accuracy', 'classification_multilabel': 'average_precision', 'regression': 'mae'}[task]
+    loss = 'mse' if task == 'regression' else 'cross_entropy'
+    epochs = 100 if one_graph else 40
+    edge_features = 'edge_attr' in graph
+    return {
+        'metric_best': metric,
+        **({'custom_metrics': [metric]} if several else {}),
+        'dataset': {
+            'dir': str(folder),
+            'format': 'topomask',
+            'name': 'file',
+            'task': 'node' if one_graph else 'graph',
+            'task_type': task,
+            'transductive': one_graph,
+            'node_encoder': True,
+            'node_encoder_name': 'LinearNode',
+            'node_encoder_bn': False,
+            'edge_encoder': edge_features,
+            **({'edge_encoder_name': 'LinearEdgeAttr', 'edge_encoder_bn': False} if edge_features else {}),
+        },
+        'topomask': {'dataset': arguments},
+        'train': {'batch_size': 1 if one_graph else 32, 'eval_period': 1},
+        'model': {'type': 'TopoGPSModel', 'loss_fun': loss, 'graph_pooling': 'mean'},
+        'gt': {
+            'layer_type': 'GINE+None' if edge_features else 'SAGE+None',
+            'layers': 3,
+            'n_heads': 4,
+            'dim_hidden': WIDTH,
+            'dropout': 0.1,
+            'batch_norm': True,
+        },
+        'gnn': {
+            'head': 'node' if one_graph else 'inductive_node' if per_node else 'graph',
+            'layers_pre_mp': 0,
+            'layers_post_mp': 1,
+            'dim_inner': WIDTH,
+            'act': 'relu',
+        },
+        'optim': {
+            'optimizer': 'adamW',
+            'weight_decay': 1e-4,
+            'base_lr': 0.003,
+            'max_epoch': epochs,
+            'scheduler': 'cosine_with_warmup',
+            'num_warmup_epochs': epochs // 10,
+            'clip_grad_norm': True,
+        },
+    }

@@ -13,6 +13,7 @@ import threading
 import time
 import warnings
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ import torch
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.apps.advise.candidates import Candidate
-from pyg_topomask.apps.advise.verdict import tested
+from pyg_topomask.apps.advise.report import tested
 from pyg_topomask.apps.runs.checkpoint import differences
 from pyg_topomask.apps.runs.run import RESULT
 from pyg_topomask.apps.train.metrics import higher_is_better, metric_best
@@ -28,7 +29,6 @@ from pyg_topomask.apps.train.runner import train_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config
 from pyg_topomask.utils.files import write_atomically
-from pyg_topomask.utils.garbage import frozen
 
 #: The models that go on after a part of the epochs with the first seed, with a mask and without, and this part.
 KEPT, PART = {True: 3, False: 2}, 3
@@ -45,38 +45,27 @@ PLAN = 'plan.json'
 Results = dict[str, dict[int, dict[str, Any]]]
 
 
+@dataclass
 class Trials:
-    r"""Trains candidates around one configuration. With the first seed, all train a third of the epochs, at least three. Then
-    the best by validation go on, :obj:`KEPT` with a mask and without, because a verdict needs the best of each, also with
-    further seeds.
+    r"""Trains candidates around one configuration, with alternating keys and values that override it, in a folder. With the
+    first seed, all train a third of the epochs, at least three. Then the best by validation go on, :obj:`KEPT` with a mask and
+    without, because a verdict needs the best of each, also with further seeds.
 
     The first epoch of each model tells how long all takes. If that is too long, all have fewer epochs, and start again in
-    another folder. Further seeds are not begun when the time is over.
-
-    Args:
-        cfg_file (str or Path): The configuration.
-        options (list): Alternating keys and values that override it.
-        models (list): The candidates.
-        seeds (int): The number of seeds.
-        minutes (float): The time.
-        folder (Path): The folder of the trainings.
-        resume (bool): Whether to use what an earlier call has trained in it.
+    another folder. Further seeds are not begun when the time is over. What an earlier call has trained is used to resume.
     """
 
-    def __init__(
-        self,
-        cfg_file: str | Path,
-        options: Sequence[str],
-        models: Sequence[Candidate],
-        seeds: int,
-        minutes: float,
-        folder: Path,
-        resume: bool,
-    ) -> None:
-        self.cfg_file, self.options, self.models, self.resume = cfg_file, list(options), models, resume
-        self.folder = self.runs = folder
+    cfg_file: str | Path
+    options: list[str]
+    models: Sequence[Candidate]
+    wanted: int
+    minutes: float
+    folder: Path
+    resume: bool
+
+    def __post_init__(self) -> None:
+        self.options, self.runs, self.first = list(self.options), self.folder, int(cfg.seed)
         self.metric, self.maximize = metric_best(), higher_is_better(metric_best())
-        self.first, self.wanted, self.minutes = int(cfg.seed), seeds, minutes
         self.planned = self.epochs = int(cfg.optim.max_epoch)
         self.results: Results = {}
         self.failures: dict[str, str] = {}
@@ -89,14 +78,10 @@ class Trials:
         r"""The seeds with which the best models were trained."""
         return sorted({seed for model in self.kept for seed in self.results.get(model.name, {})})
 
+    @frozen()
     def run(self) -> Results:
         r"""Trains, and returns the metrics of finished trainings by the name of the model and the seed."""
         self._end = time.perf_counter() + 60 * self.minutes
-        _collect()
-        with frozen():
-            return self._run_all()
-
-    def _run_all(self) -> Results:
         kept = sum(min(count, sum(model.masked == masked for model in self.models)) for masked, count in KEPT.items())
         self._total = len(self.models) + self.wanted * kept
         self._plan()
@@ -139,12 +124,10 @@ class Trials:
         epochs = next((length for length in lengths if self._needed(length, measured) <= self._left()), None)
         if epochs is None:
             least = (60 * self.minutes - self._left() / PLANNED + self._needed(lengths[-1], measured) / PLANNED) / 60
-            raise ArgumentError(
-                'minutes',
-                f'{self.minutes:g}, in which these data allow fewer than {lengths[-1]} epochs of each training',
-                f'numbers from {math.ceil(MARGIN * least)}',
-                'or train less: fewer graphs, --seeds 2, or a smaller model, such as gt.dim_hidden 32 gnn.dim_inner 32',
-            )
+            given = f'{self.minutes:g}, in which these data allow fewer than {lengths[-1]} epochs of each training'
+            accepted = f'numbers from {math.ceil(MARGIN * least)}'
+            remedy = 'or train less: fewer graphs, --seeds 2, or a smaller model, such as gt.dim_hidden 32 gnn.dim_inner 32'
+            raise ArgumentError('minutes', given, accepted, remedy)
         return epochs
 
     def _shorten(self, epochs: int) -> None:
@@ -243,9 +226,8 @@ class Trials:
             for split in ('val', 'test'):
                 if result.get(f'{split}_{self.metric}', 0.0) is None:
                     given = f'a {split} split in which {self.metric} is not defined'
-                    raise ArgumentError(
-                        'data', given, 'splits with labels of each kind', 'give more data, or another metric_best'
-                    )
+                    remedy = 'give more data, or another metric_best'
+                    raise ArgumentError('data', given, 'splits with labels of each kind', remedy)
             self.results.setdefault(model.name, {})[seed] = result
             value = f'{result[f"val_{self.metric}"]:.4f}, test {tested(result, self.metric):.4f}'
             after = f'after {result["epochs"]} of {self.epochs} epochs, ' * (result['epochs'] < self.epochs)

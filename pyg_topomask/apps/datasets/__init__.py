@@ -14,19 +14,13 @@ from __future__ import annotations
 
 from torch_geometric.data import InMemoryDataset
 
-from pyg_topomask.apps.datasets.digits import DigitsGrid
 from pyg_topomask.apps.datasets.graph_file import GraphFile
-from pyg_topomask.apps.datasets.graph_properties import GraphProperties
-from pyg_topomask.apps.datasets.induced_cycles import InducedCycles
-from pyg_topomask.apps.datasets.majority_trees import MajorityTrees
-from pyg_topomask.apps.datasets.meshes import MeshNormals
-from pyg_topomask.apps.datasets.motifs import MotifGraphs
-from pyg_topomask.apps.datasets.moving_digits import MovingDigits
+from pyg_topomask.apps.datasets.images import CIFAR10Pixels, DigitsGrid, MNISTPixels, MovingDigits
+from pyg_topomask.apps.datasets.motifs import InducedCycles, MotifGraphs
 from pyg_topomask.apps.datasets.particles import ClothRollouts
-from pyg_topomask.apps.datasets.peptides import PeptidesFunctional
-from pyg_topomask.apps.datasets.pixels import CIFAR10Pixels, MNISTPixels
 from pyg_topomask.apps.datasets.point_clouds import SceneBlocks, UrbanObjects
-from pyg_topomask.apps.datasets.roads import RoadEccentricity
+from pyg_topomask.apps.datasets.public_files import MeshNormals, PeptidesFunctional, RoadEccentricity
+from pyg_topomask.apps.datasets.random_graphs import GraphProperties, MajorityTrees
 
 __all__ = [
     'CIFAR10Pixels',

@@ -12,7 +12,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
+from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform
 from pyg_topomask.apps.datasets.graph_files import read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError, warn
@@ -105,7 +105,9 @@ class GraphFile(FileDataset):
         labels, missing = _checked_labels(parts, source, self.regression)
         for graph, part in zip(graphs, labels.split([1] * len(graphs) if per_graph else sizes), strict=True):
             graph['y'] = part
-            graph.x = _degrees(graph) if graph.x is None else graph.x
+            if graph.x is None:
+                degrees = degree(graph.edge_index[1], graph.num_nodes)
+                graph.x = torch.stack([torch.ones_like(degrees), degrees.log1p()], dim=1)
         if len(graphs) == 1:
             _set_masks(graphs[0], missing, source)
             return [graphs[0]], {}
@@ -146,13 +148,8 @@ def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str, regression
         warn(f'{source}: the label -1 is a class; leave missing labels of a table empty, or leave such nodes out of the masks')
     if given.ndim == 1 and given.dtype.kind == 'i' and len(classes) > max(20, len(given) // 5):
         warn(f'{source}: the labels are {len(classes)} whole numbers, and so classes; to predict numbers, use --regression')
-    if (
-        not regression
-        and given.ndim == 1
-        and given.dtype.kind == 'f'
-        and len(classes) <= 20
-        and bool((classes == classes.round()).all())
-    ):
+    few_numbers = not regression and given.ndim == 1 and given.dtype.kind == 'f' and len(classes) <= 20
+    if few_numbers and bool((classes == classes.round()).all()):
         warn(f'{source}: the labels {classes[0]}, {classes[1]} ... are numbers to predict; write classes as whole numbers')
     if given.ndim == 2 and given.shape[1] > 1 and bool(((given == 0) | (given == 1)).all() and (given.sum(1) == 1).all()):
         warn(f'{source}: each has one of {given.shape[1]} labels, which are learned one by one; for classes, use y.argmax(1)')
@@ -179,9 +176,8 @@ def _set_masks(graph: Data, missing: Tensor, source: str) -> None:
     given = [name for name in MASKS if graph.get(name) is not None]
     if given and len(given) < len(MASKS):
         lacking = ', '.join(name for name in MASKS if name not in given)
-        raise ArgumentError(
-            lacking, f'none in {source}, beside {", ".join(given)}', 'all three masks, or none for a random split'
-        )
+        beside = f'none in {source}, beside {", ".join(given)}'
+        raise ArgumentError(lacking, beside, 'all three masks, or none for a random split')
     if not given:
         labeled = (~missing).nonzero().squeeze(1)
         y = graph.y[labeled]
@@ -242,8 +238,3 @@ def _check_graph(graph: Data, first: Data, source: str) -> None:
     unused = [name for name in graph.to_dict() if name not in used and (graph.is_node_attr(name) or graph.is_edge_attr(name))]
     if unused and graph is first:
         warn(f'{source}: {", ".join(unused)} are no features; for features, stack them in x or edge_attr')
-
-
-def _degrees(graph: Data) -> Tensor:
-    degrees = degree(graph.edge_index[1], graph.num_nodes)
-    return torch.stack([torch.ones_like(degrees), degrees.log1p()], dim=1)

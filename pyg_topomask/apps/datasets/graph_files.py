@@ -57,12 +57,9 @@ class Table:
             if None in parsed:
                 row = parsed.index(None)
                 shown = 'no value' if values[row] is None else repr(values[row])
-                raise ArgumentError(
-                    source,
-                    f'{shown} in {self.places[row]}, column {name}',
-                    'finite numbers in this column, as in its first value',
-                    'fill it, or remove the column',
-                )
+                given = f'{shown} in {self.places[row]}, column {name}'
+                accepted = 'finite numbers in this column, as in its first value'
+                raise ArgumentError(source, given, accepted, 'fill it, or remove the column')
             numbers[name] = [value for value in parsed if value is not None]
         return numbers, others
 
@@ -82,10 +79,8 @@ def _named(columns: Collection[str], *names: str) -> str | None:
 
 
 def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None, directed: bool = False) -> list[Data]:
-    r"""Reads the graphs of a file, with labels :obj:`y` as numbers, or as a list of text where a file has text.
-
-    Raises:
-        ValueError: If the file is of no known kind, is broken, or has no labels of this name. The message names the place.
+    r"""Reads the graphs of a file, with labels :obj:`y` as numbers, or as a list of text where a file has text. Raises an error
+    that names the place if the file is of no known kind, is broken, or has no labels of this name.
     """
     reader = _READERS.get(path.suffix.lower())
     if reader is None:
@@ -195,9 +190,8 @@ def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool)
         known = [_id(name) for name in table.columns.pop(column)]
         for file, name, others in ((path, source, known), (nodes, column, [name for pair in names for name in pair])):
             if name in others:
-                raise ArgumentError(
-                    str(file), f'the node {name!r} in line 1', 'names of columns in line 1, such as source,target'
-                )
+                given = f'the node {name!r} in line 1'
+                raise ArgumentError(str(file), given, 'names of columns in line 1, such as source,target')
     number = {name: index for index, name in enumerate(known)}
     if len(number) < len(known):
         row = next(row for row, name in enumerate(known) if name in known[:row])

@@ -8,8 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, Transform, consecutive_splits
-from pyg_topomask.apps.datasets.generated_dataset import GeneratedDataset
+from pyg_topomask.apps.datasets.bases import SPLITS, GeneratedDataset, Transform, consecutive_splits
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed
 from pyg_topomask.utils.random import wrapped_seed
 

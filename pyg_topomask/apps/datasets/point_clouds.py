@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS, FileDataset, Transform
+from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform
 from pyg_topomask.utils.checks import check_choice, check_whole
 
 

@@ -20,10 +20,8 @@ from pyg_topomask.apps.diagnostics.bounds import (
     suggest_num_walks,
 )
 from pyg_topomask.apps.diagnostics.color_refinement import color_refinement, wl_equivalent
-from pyg_topomask.apps.diagnostics.hops import weight_by_hops
 from pyg_topomask.apps.diagnostics.measured import compare_rows, mask_error, measured_entries
-from pyg_topomask.apps.diagnostics.rows import attention_rows, mask_rows
-from pyg_topomask.apps.diagnostics.stretch import edge_stretch
+from pyg_topomask.apps.diagnostics.rows import attention_rows, edge_stretch, mask_rows, weight_by_hops
 
 __all__ = [
     'attention_degrees',

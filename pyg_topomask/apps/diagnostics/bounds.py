@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.diagnostics.grf_rows import check_grf_mask
+from pyg_topomask.apps.diagnostics.measured import check_grf_mask
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask

@@ -20,27 +20,15 @@ from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.loader import DataLoader
 from tqdm import tqdm
 
-from pyg_topomask.apps.diagnostics.attention_statistics import (
-    attention_degrees,
-    cumulative_attention,
-    cumulative_full_attention,
-    distance_to_full_attention,
-)
+from pyg_topomask.apps import diagnostics, viz
 from pyg_topomask.apps.inspect.mask_report import largest_or_zero, mean_or_zero
 from pyg_topomask.apps.runs.checkpoint import BEST, differences, load_checkpoint
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
-from pyg_topomask.apps.viz import (
-    plot_attention_degrees,
-    plot_attention_graphs,
-    plot_cumulative_attention,
-    plot_distance_to_full_attention,
-)
-from pyg_topomask.apps.viz.layout import positions
+from pyg_topomask.apps.viz.drawing import positions
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, layer_option
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option
 from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
@@ -115,17 +103,8 @@ def inspect_attention(
       the weight of the largest coefficients, and the weight of the best keys in full attention with the distance to it;
     * plots of all of them, if Matplotlib is installed.
 
-    Args:
-        cfg_file (str or Path): The YAML.
-        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        checkpoint (str or Path, optional): A checkpoint of :func:`~pyg_topomask.apps.train.train`. (default: :obj:`None`, the
-            best model of the run with that YAML in :obj:`out`)
-        graphs (int, optional): The number of graphs. (default: :obj:`1`)
-        out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
-
-    Raises:
-        ValueError: If there is no trained model, no layer computes coefficients, the checkpoint belongs to another model, or
-            :obj:`graphs` is below 1.
+    The checkpoint is by default that of the best model of the run with that YAML in :obj:`out`. Raises a :class:`ValueError` if
+    there is none, it belongs to another model, or no layer computes coefficients.
     """
     check_whole(1, graphs=graphs)
     load_config(cfg_file, options)
@@ -137,7 +116,10 @@ def inspect_attention(
         accepted = 'what `pyg-topomask train` saved with the same YAML and options'
         raise ArgumentError('checkpoint', f'{str(checkpoint)!r}, where nothing was saved', accepted)
     state = load_checkpoint(Path(checkpoint))
-    _check_same_model(checkpoint, state['config'])
+    # Weights do not suffice for this check, because many attentions have weights with equal names and shapes.
+    changed = differences(state['config'], cfg.dump(), (*FREE_OPTIONS, LENGTH_OPTION))
+    if texts := [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]:
+        raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', '; '.join(texts))
     if (attention := build_configured_attention()) is not None:  # before data is loaded
         _check_explicit(attention)
     seed_everything(cfg.seed)  # as in training, because it determines random splits
@@ -153,7 +135,11 @@ def inspect_attention(
     folder = root / name / 'attention'
     folder.mkdir(parents=True, exist_ok=True)
     bar = tqdm(data, desc='inspect-attention', unit='graph', disable=len(data) == 1 or not cfg.topomask.progress)
-    recordings = [_run(model, batch) for batch in bar]
+    recordings = []
+    for batch in bar:
+        with record_attention(model) as records:
+            model(batch.clone().update({'split': 'test'}))
+        recordings.append(records)
     called = [name for name in recordings[0] if all(name in recording for recording in recordings)]
     sizes = [int(batch.num_nodes) for batch in data]
     ks = [number for power in range(7) for number in (10**power, 2 * 10**power, 5 * 10**power) if number <= max(*sizes, 1)]
@@ -181,23 +167,6 @@ def _check_explicit(model: Module) -> dict[str, ExplicitAttention]:
     return attentions
 
 
-def _check_same_model(checkpoint: str | Path, config: str) -> None:
-    r"""Raises an error if the model in a checkpoint has different options. Weights do not suffice for this check, because many
-    attentions have weights with equal names and shapes."""
-    changed = differences(config, cfg.dump(), (*FREE_OPTIONS, LENGTH_OPTION))
-    texts = [text for option, text in changed.items() if option.partition('.')[0] in MODEL_GROUPS]
-    if texts:
-        raise ArgumentError('checkpoint', f'{checkpoint} of another model', 'checkpoints of this model', '; '.join(texts))
-
-
-def _run(model: Module, batch: Data) -> dict[str, Recording]:
-    batch = batch.clone()
-    batch.split = 'test'
-    with record_attention(model) as records:
-        model(batch)
-    return records
-
-
 @dataclass
 class LayerAttention:
     r"""The attention of a layer, in lists with one entry for each graph."""
@@ -212,12 +181,12 @@ class LayerAttention:
 
 def _measured(module: Any, recordings: list[Recording], sizes: list[int], ks: list[int]) -> LayerAttention:
     given = [(recording.edge_index, recording.alpha, size) for recording, size in zip(recordings, sizes, strict=True)]
-    curves = {WEIGHT: [cumulative_attention(edge_index, alpha, ks, size) for edge_index, alpha, size in given]}
+    curves = {WEIGHT: [diagnostics.cumulative_attention(edge_index, alpha, ks, size) for edge_index, alpha, size in given]}
     if isinstance(module, KMIPAttention) and module.similarity == 'dot':
         vectors = [recording.vectors for recording in recordings]
-        curves[FULL_WEIGHT] = [cumulative_full_attention(q, k, ks) for q, k, _ in vectors]
-        curves[DISTANCE] = [distance_to_full_attention(q, k, v, ks) for q, k, v in vectors]
-    return LayerAttention(module, recordings, [attention_degrees(*each) for each in given], curves)
+        curves[FULL_WEIGHT] = [diagnostics.cumulative_full_attention(q, k, ks) for q, k, _ in vectors]
+        curves[DISTANCE] = [diagnostics.distance_to_full_attention(q, k, v, ks) for q, k, v in vectors]
+    return LayerAttention(module, recordings, [diagnostics.attention_degrees(*each) for each in given], curves)
 
 
 def _summary(index: int, layer: LayerAttention, ks: list[int]) -> TableRow:
@@ -273,15 +242,15 @@ def _draw(folder: Path, layers: list[LayerAttention], data: list[Data], ks: list
     def curves(name: str) -> list[Tensor]:
         return [torch.cat(layer.curves[name], dim=1) for layer in layers if name in layer.curves]
 
-    save_figure(folder / 'degrees.png', plot_attention_degrees([torch.cat(layer.degrees) for layer in layers]))
-    save_figure(folder / 'cumulative.png', plot_cumulative_attention(ks, curves(WEIGHT)))
+    save_figure(folder / 'degrees.png', viz.plot_attention_degrees([torch.cat(layer.degrees) for layer in layers]))
+    save_figure(folder / 'cumulative.png', viz.plot_cumulative_attention(ks, curves(WEIGHT)))
     if curves(FULL_WEIGHT):
-        save_figure(folder / 'cumulative-full.png', plot_cumulative_attention(ks, curves(FULL_WEIGHT)))
-        save_figure(folder / 'distance.png', plot_distance_to_full_attention(ks, curves(DISTANCE)))
+        save_figure(folder / 'cumulative-full.png', viz.plot_cumulative_attention(ks, curves(FULL_WEIGHT)))
+        save_figure(folder / 'distance.png', viz.plot_distance_to_full_attention(ks, curves(DISTANCE)))
     for graph, batch in enumerate(data):
         if 'pos' not in batch and batch.num_nodes > LAID_OUT:
             print(f'no picture of graph {graph}: {batch.num_nodes} nodes without pos are too many to lay out', file=sys.stderr)
             continue
         pos = positions(Graph.from_data(batch), torch.arange(batch.num_nodes))
         attention = [(layer.recordings[graph].edge_index, layer.recordings[graph].alpha) for layer in layers]
-        save_figure(folder / f'attention-{graph}.png', plot_attention_graphs(attention, pos, batch.edge_index))
+        save_figure(folder / f'attention-{graph}.png', viz.plot_attention_graphs(attention, pos, batch.edge_index))

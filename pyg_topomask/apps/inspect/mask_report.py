@@ -18,15 +18,8 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 from tqdm import tqdm
 
-from pyg_topomask.apps.diagnostics import (
-    edge_stretch,
-    mask_error,
-    mask_rows,
-    measured_entries,
-    sparsity_bound,
-    weight_by_hops,
-)
-from pyg_topomask.apps.runs.folder import check_writable
+from pyg_topomask.apps import diagnostics
+from pyg_topomask.apps.runs.run import check_writable
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz import explore, plot_inspection, plot_mask
 from pyg_topomask.errors import ArgumentError
@@ -34,7 +27,7 @@ from pyg_topomask.graphgym.configuration import load_config, run_name
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.data.transforms import build_transforms, take
-from pyg_topomask.graphgym.names.configured_attention import (
+from pyg_topomask.graphgym.names.attentions import (
     build_attention,
     build_configured_attention,
     configured_attention,
@@ -84,17 +77,15 @@ NOTE_OF_WALKS = (
     'relative to the diagonal.'
 )
 
-NOTE = (
-    'Means over the heads of the untrained attention, on at most {rows} rows of the mask. "entries per row" counts the entries '
-    'that are not zero. "hops" is the share of the absolute weight of a row on nodes at that distance in the direction of '
-    'attention, averaged over rows; the last share is that of nodes farther away or out of reach. inspect.csv has more columns.'
+_MEANS = 'Means over the heads of the untrained attention, on at most {rows} rows of the mask.'
+_HOPS = (
+    '"hops" is the share of the absolute weight of a row on nodes at that distance in the direction of attention, averaged '
+    'over rows; the last share is that of nodes farther away or out of reach. inspect.csv has more columns.'
 )
-
+NOTE = f'{_MEANS} "entries per row" counts the entries that are not zero. {_HOPS}'
 NOTE_OF_TREES = (
-    'Means over the heads of the untrained attention, on at most {rows} rows of the mask. "stretch" is the distance between '
-    'the ends of an edge in the spanning forests, divided by the length of the edge. "hops" is the share of the absolute '
-    'weight of a row on nodes at that distance, averaged over rows; the last share is that of nodes farther away or out of '
-    'reach. inspect.csv has more columns.'
+    f'{_MEANS} "stretch" is the distance between the ends of an edge in the spanning forests, divided by the length of the '
+    f'edge. {_HOPS}'
 )
 
 
@@ -113,16 +104,8 @@ def inspect(
     with the settings and the seed of the transform. With :obj:`html`, it also writes the page of
     :func:`~pyg_topomask.apps.viz.explore`, with the mask beside those of other words on the same graph.
 
-    Args:
-        cfg_file (str or Path): The YAML.
-        options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        graphs (int, optional): The number of graphs, each a row of the table. (default: :obj:`8`)
-        out (str or Path, optional): The output folder, instead of :obj:`cfg.out_dir`. (default: :obj:`None`)
-        num_rows (int, optional): The rows of each mask that are looked at. (default: :obj:`64`)
-        html (str or Path, optional): The file of the page. (default: :obj:`None`, no page)
-
-    Raises:
-        ValueError: If the attention has no mask, or walks that a transform would store do not fit it.
+    Each graph is a row of the table, and at most :obj:`num_rows` rows of its mask are looked at. Raises a :class:`ValueError`
+    if the attention has no mask, or walks that a transform would store do not fit it.
     """
     check_whole(1, graphs=graphs, num_rows=num_rows)
     page = None if html is None else new_file('html', html)
@@ -132,7 +115,9 @@ def inspect(
     mask = _configured_mask()
     walks = isinstance(mask, GRFMask)
     transforms = _take_walking_transforms() if walks else []
-    data = _first_graphs(graphs)
+    dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
+    take(dataset, SPLIT_KEYS)  # the indices of the splits belong to the data set, and would break its slicing into graphs
+    data = [dataset[index] for index in range(min(graphs, len(dataset)))]
     drawn = max(range(len(data)), key=lambda index: data[index].num_nodes or 0)
     if isinstance(mask, GRFMask) and transforms and mask.resample == 'never':
         _walk_as_stored(mask, transforms, data[0])
@@ -227,24 +212,17 @@ def _walk_as_stored(mask: GRFMask, transforms: list[AddGraphRandomFeatures], dat
     mask.seed = stored.seed
 
 
-def _first_graphs(count: int) -> list[Data]:
-    dataset = load_dataset(cfg.dataset.format, cfg.dataset.name, cfg.dataset.dir)
-    # The indices of the splits belong to the data set, and would break its slicing into graphs.
-    take(dataset, SPLIT_KEYS)
-    return [dataset[index] for index in range(min(count, len(dataset)))]
-
-
 def _inspect_walks(index: int, mask: GRFMask, graph: Graph, num_rows: int) -> TableRow:
     settings = mask.walk_settings
     start = time.perf_counter()
     sample_ensembles(graph, settings, mask.seed)
     seconds = time.perf_counter() - start
-    error = mask_error(mask, graph, num_rows)
+    error = diagnostics.mask_error(mask, graph, num_rows)
     chosen = torch.randperm(graph.num_nodes, generator=torch.Generator().manual_seed(0))[:COUNTED_ROWS]
-    entries = measured_entries(mask, graph, chosen)
+    entries = diagnostics.measured_entries(mask, graph, chosen)
     at_most = 1 + settings.num_walks * settings.max_walk_length
     if settings.walk_length is None and not SAMPLERS[settings.sampler].paired:
-        at_most = sparsity_bound(settings.num_walks, settings.p_halt, DELTA, settings.max_walk_length)
+        at_most = diagnostics.sparsity_bound(settings.num_walks, settings.p_halt, DELTA, settings.max_walk_length)
     return {
         'graph': index,
         'nodes': graph.num_nodes,
@@ -268,9 +246,9 @@ def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableR
     mask(graph)
     seconds = time.perf_counter() - start
     nodes = _some_nodes(graph, num_rows)
-    rows = mask_rows(mask, graph, nodes)
+    rows = diagnostics.mask_rows(mask, graph, nodes)
     counts = (rows != 0).sum(2)
-    shares = weight_by_hops(mask, graph, MAX_HOPS, nodes, rows).mean(0).tolist()
+    shares = diagnostics.weight_by_hops(mask, graph, MAX_HOPS, nodes, rows).mean(0).tolist()
     return {
         'graph': index,
         'nodes': graph.num_nodes,
@@ -286,7 +264,7 @@ def _inspect_mask(index: int, mask: Mask, graph: Graph, num_rows: int) -> TableR
 
 
 def _stretch(graph: Graph) -> TableRow:
-    stretch = edge_stretch(graph)
+    stretch = diagnostics.edge_stretch(graph)
     if stretch.numel() == 0:
         return {'mean stretch': None, 'largest stretch': None}
     return {'mean stretch': float(stretch.mean()), 'largest stretch': float(stretch.max())}

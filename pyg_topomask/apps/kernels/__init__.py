@@ -6,8 +6,7 @@ try:
 except ImportError as error:
     raise ImportError(f'pyg_topomask.apps.kernels needs {error.name}: install pyg_topomask with its extra [gp]') from error
 
+from pyg_topomask.apps.kernels.gaussian_process import MaskKernel, sample_posterior
 from pyg_topomask.apps.kernels.graph_random_features import GraphRandomFeatures
-from pyg_topomask.apps.kernels.mask_kernel import MaskKernel
-from pyg_topomask.apps.kernels.posterior import sample_posterior
 
 __all__ = ['GraphRandomFeatures', 'MaskKernel', 'sample_posterior']

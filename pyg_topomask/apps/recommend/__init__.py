@@ -8,8 +8,7 @@ from __future__ import annotations
 from pyg_topomask.apps.recommend.evaluation import evaluate, rank_items
 from pyg_topomask.apps.recommend.interaction_files import load_interaction_dataset, load_interactions, read_interactions
 from pyg_topomask.apps.recommend.interactions import InteractionDataset, split_per_user
-from pyg_topomask.apps.recommend.losses import DirectAULoss
-from pyg_topomask.apps.recommend.recommender import MGFormerRecommender, Recommender
+from pyg_topomask.apps.recommend.recommender import DirectAULoss, MGFormerRecommender, Recommender
 
 __all__ = [
     'DirectAULoss',

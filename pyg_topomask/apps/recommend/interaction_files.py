@@ -230,9 +230,8 @@ def _read_archive(path: Path, min_rating: float) -> tuple[Tensor, int]:
     if (pairs < 0).any():  # also after an overflow
         raise ArgumentError(str(path), f'an id below 0 or above {_LARGEST}', _IDS)
     if rating is None and min_rating > 0:
-        raise ArgumentError(
-            'min_rating', f'{min_rating} for {path}, which holds no ratings', 'archives of scipy.sparse.save_npz'
-        )
+        given = f'{min_rating} for {path}, which holds no ratings'
+        raise ArgumentError('min_rating', given, 'archives of scipy.sparse.save_npz')
     if rating is not None and np.isnan(rating).any():
         raise ArgumentError(str(path), 'NaN as a rating', 'numbers')
     kept = np.ones(len(row), bool) if rating is None else (rating != 0) & (rating >= min_rating)

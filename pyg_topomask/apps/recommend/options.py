@@ -66,12 +66,9 @@ def load_config(cfg_file: str | Path, options: Sequence[str] = ()) -> Any:
     r"""Returns the options of a YAML, with overrides.
 
     A value is converted to the type of its default. For example, :obj:`3` becomes a float if the default is a float, and a
-    string if it is a string. Raises a :class:`ValueError` if the file is not a YAML of options, a key is unknown, or a value is
-    of the wrong type or out of its range.
-
-    Args:
-        cfg_file (str or Path): The file, or the name of a configuration of this package.
-        options (list, optional): Alternating keys and values, as in :obj:`["recommend.k", "10"]`. (default: :obj:`()`)
+    string if it is a string. The file may be the name of a configuration of this package. Options alternate between keys and
+    values, as in :obj:`["recommend.k", "10"]`. Raises a :class:`ValueError` if the file is not a YAML of options, a key is
+    unknown, or a value is of the wrong type or out of its range.
     """
     check_overrides(options)
     cfg = default_config()

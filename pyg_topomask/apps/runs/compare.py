@@ -45,14 +45,9 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
     seed, with their :func:`verdict`. If the seeds of two runs differ, the number of common seeds is shown. The metrics are
     those of the best epoch by validation.
 
-    Args:
-        folders (sequence of str or Path): The folders of the runs, such as :obj:`results/digits`. Each contains one folder for
-            each seed.
-        metric (str, optional): A metric in :obj:`result.json`, such as :obj:`"test_f1"`. (default: :obj:`None`, the test metric
-            by whose validation the first run selected its best epoch)
-
-    Raises:
-        ValueError: If a folder has no finished run, a result is broken, or a run lacks the metric.
+    A folder, such as :obj:`results/digits`, contains one folder for each seed. The metric is one of :obj:`result.json`, by
+    default the test metric by whose validation the first run selected its best epoch. Raises a :class:`ValueError` if a folder
+    has no finished run, a result is broken, or a run lacks the metric.
     """
     results = [_results(Path(folder)) for folder in folders]
     if metric is None:
@@ -62,13 +57,15 @@ def compare(folders: Sequence[str | Path], metric: str | None = None) -> list[Ta
     for folder, runs, tested in zip(folders, results, values, strict=True):
         gaps = [tested[seed] - values[0][seed] for seed in tested if seed in values[0]]
         is_first = tested is values[0]
+        common = f' ({len(gaps)} in common)' if len(gaps) < max(len(tested), len(values[0])) else ''
+        paired = _show(gaps, '+.4f') + common if gaps else 'no seed in common'
         rows.append(
             {
                 'run': str(folder),
                 'seeds': ' '.join(runs),
                 **{name: statistics.median_low([result[key] for result in runs.values()]) for name, key in MEDIANS.items()},
                 metric: _show(list(tested.values()), '.4f'),
-                'minus the first, paired': '' if is_first else _differences(gaps, max(len(tested), len(values[0]))),
+                'minus the first, paired': '' if is_first else paired,
                 'verdict': '' if is_first or len(gaps) < 2 else verdict(*mean_error(gaps), ('higher', 'lower')),
             }
         )
@@ -98,12 +95,6 @@ def _values(folder: str | Path, runs: Results, metric: str) -> dict[str, float]:
         known = [key for key, value in result.items() if key.startswith(('val_', 'test_')) and value is not None]
         check_choice(known, **{f'metric of {folder}': metric})
     return {seed: result[metric] for seed, result in runs.items()}
-
-
-def _differences(gaps: Sequence[float], most: int) -> str:
-    if not gaps:
-        return 'no seed in common'
-    return _show(gaps, '+.4f') + (f' ({len(gaps)} in common)' if len(gaps) < most else '')
 
 
 def _show(values: Sequence[float], form: str) -> str:

@@ -1,16 +1,20 @@
-r"""A training run: its folder, its epochs, and the checkpoints to resume it from."""
+r"""A training run: its folder, its epochs, its progress bar, and the checkpoints to resume it from."""
 
 from __future__ import annotations
 
 import json
 import math
+import os
 import statistics
 import sys
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from filelock import FileLock, Timeout
+from tqdm import tqdm
 
 from pyg_topomask.apps.runs.checkpoint import (
     BEST,
@@ -23,10 +27,55 @@ from pyg_topomask.apps.runs.checkpoint import (
     save_checkpoint,
 )
 from pyg_topomask.apps.runs.devices import gather, rank
-from pyg_topomask.apps.runs.folder import check_writable, clear_run, locked
 from pyg_topomask.apps.runs.tables import write_csv
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import remove_unfinished, write_atomically
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    r"""A block in which no other process writes to a folder, which is made if it is absent. Raises a :class:`ValueError` if
+    another process trains there. File systems without locks are used without one.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    lock = FileLock(folder / '.lock', timeout=0)
+    try:
+        lock.acquire()
+    except Timeout as error:
+        accepted = 'folders where none does: wait for it, or give another --out'
+        raise ArgumentError('out', f'{folder}, where another process trains', accepted) from error
+    except (OSError, NotImplementedError):  # a file system without locks
+        yield
+        return
+    try:
+        yield
+    finally:
+        with suppress(OSError):
+            lock.release()
+
+
+def check_writable(folder: Path) -> None:
+    r"""Raises a :class:`ValueError` unless a folder can be written to, or made."""
+    folder = folder.absolute()
+    nearest = next(path for path in (folder, *folder.parents) if path.exists())
+    if not nearest.is_dir() or not os.access(nearest, os.W_OK | os.X_OK):
+        given = f'{folder}, but {nearest} is {"not writable" if nearest.is_dir() else "a file"}'
+        raise ArgumentError('out', given, 'folders that can be written to')
+
+
+def clear_run(folder: Path, files: Sequence[str]) -> None:
+    r"""Removes an earlier run from a folder, by patterns of its files, and its subfolders if nothing else lies in them. Files
+    are removed in the order of the patterns: that to resume from comes first, so that what a killed removal leaves is no run.
+    """
+    paths = [path for pattern in files for path in sorted(folder.glob(pattern))]
+    if paths:
+        print(f'replacing the run in {folder}', file=sys.stderr)
+    for path in paths:
+        path.unlink()
+    for subfolder in {path.parent for path in paths} - {folder}:
+        with suppress(OSError):  # there is more in it
+            subfolder.rmdir()
+
 
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
@@ -59,25 +108,15 @@ class Run:
             run.finish(test(model), num_parameters)
 
     Lightning's :obj:`ModelCheckpoint` is not sufficient, because it does not store the states of random number generators.
-
-    Args:
-        folder (Path): The folder.
-        config (str): The configuration in YAML.
-        metric (str): The column of the metric that selects the best epoch.
-        maximize (bool, optional): Whether larger values of the metric are better. (default: :obj:`True`)
-        free (collection of str, optional): The options, or groups of options, that a run which replaces or resumes this one may
-            change. (default: :obj:`()`)
-        length (str, optional): The option of the number of epochs, which only a resumed run may change. (default: :obj:`""`)
-        files (sequence of str, optional): Patterns of additional files that the runner writes. (default: :obj:`()`)
     """
 
     folder: Path
-    config: str
-    metric: str
-    maximize: bool = True
-    free: Collection[str] = ()
-    length: str = ''
-    files: Sequence[str] = ()
+    config: str  # in YAML
+    metric: str  # the column of the metric that selects the best epoch
+    maximize: bool = True  # whether larger values of the metric are better
+    free: Collection[str] = ()  # options, or groups of options, that a run which replaces or resumes this one may change
+    length: str = ''  # the option of the number of epochs, which only a resumed run may change
+    files: Sequence[str] = ()  # patterns of additional files that the runner writes
 
     def __post_init__(self) -> None:
         self.last_file, self.best_file = self.folder / LAST, self.folder / BEST
@@ -93,11 +132,9 @@ class Run:
 
     def load(self, resume: bool, num_epochs: float = math.inf) -> dict[str, Any] | None:
         r"""Returns the checkpoint to resume from, or :obj:`None` to start anew, in which case :meth:`open` replaces an earlier
-        run of the same configuration. It changes nothing.
-
-        Raises:
-            ValueError: If the folder has a run with another configuration, lacks the model of the best epoch of the run to
-                resume, or cannot be written to, or if the run has more epochs than it is to have.
+        run of the same configuration. It changes nothing. Raises a :class:`ValueError` if the folder has a run with another
+        configuration, lacks the model of the best epoch of the run to resume, or cannot be written to, or if the run has more
+        epochs than it is to have.
         """
         if rank() == 0:
             check_writable(self.folder)
@@ -112,7 +149,11 @@ class Run:
             if resume:
                 raise
         free = (*self.free, self.length) if resume else self.free
-        config = self._earlier_config() if checkpoint is None else checkpoint['config']
+        config, stored = None, self.folder / 'config.yaml'
+        if checkpoint is not None:
+            config = checkpoint['config']
+        elif stored.exists() and (self.best_file.exists() or (self.folder / RESULT).exists()):
+            config = stored.read_text(encoding='utf-8')
         changed = '' if config is None else '; '.join(differences(config, self.config, free).values())
         if changed and resume and checkpoint is not None:
             raise ValueError(f'cannot resume from {self.last_file}, which has another configuration: {changed}')
@@ -132,10 +173,8 @@ class Run:
     def open(self, checkpoint: dict[str, Any] | None = None) -> Iterator[None]:
         r"""A context in which no other run writes to the folder. All processes of a run enter it, and process 0 writes.
 
-        Without a checkpoint to continue from, as :meth:`load` returns it, a previous run in the folder is removed.
-
-        Raises:
-            ValueError: If another run has the folder open, or has written to it since :meth:`load`.
+        Without a checkpoint to continue from, as :meth:`load` returns it, a previous run in the folder is removed. Raises a
+        :class:`ValueError` if another run has the folder open, or has written to it since :meth:`load`.
         """
         self.history = [] if checkpoint is None else checkpoint['history']
         if rank() > 0:
@@ -159,12 +198,8 @@ class Run:
         processes call this; process 0 writes.
 
         Both checkpoints hold what :obj:`kept` holds, the configuration (:obj:`config`) and the row of the best epoch
-        (:obj:`best`). The one to resume from also holds :obj:`state`, the :obj:`history`, and the states of the random number
-        generators of all processes (:obj:`rng`).
-
-        Args:
-            kept (dict): What is needed to use the model, such as its weights.
-            **state (optional): What is needed to continue, such as the state of the optimizer.
+        (:obj:`best`). The one to resume from also holds :obj:`state`, such as that of the optimizer, the :obj:`history`, and
+        the states of the random number generators of all processes (:obj:`rng`).
         """
         states = gather(rng_state())
         if rank() > 0:
@@ -179,10 +214,7 @@ class Run:
 
     def load_best(self) -> dict[str, Any]:
         r"""Returns the checkpoint of the best epoch, or of the last epoch if none was validated. All processes call this.
-
-        Raises:
-            ValueError: If the checkpoint is missing or damaged, or another run has replaced it: not every file system has
-                locks.
+        Raises a :class:`ValueError` if it is missing or damaged, or another run has replaced it, where there are no locks.
         """
         # The files hold the row of process 0; that of other processes has other seconds.
         best = gather(self.best)[0]
@@ -193,16 +225,9 @@ class Run:
         return checkpoint
 
     def finish(self, metrics: Row, parameters: int, memory: int | None = None) -> dict[str, Any]:
-        r"""Writes :obj:`result.json`. All processes call this; process 0 writes.
-
-        Args:
-            metrics (dict): The metrics of the model of the best epoch, such as :obj:`test_accuracy`.
-            parameters (int): The number of parameters of the model.
-            memory (int, optional): The bytes of memory that the run took. (default: :obj:`None`, not known)
-
-        Returns:
-            The metrics, the name of the one by which runs are compared (:obj:`metric`), and :obj:`parameters`, :obj:`epochs`,
-            :obj:`best_epoch`, :obj:`seconds_per_epoch` and :obj:`memory`.
+        r"""Writes :obj:`result.json`, and returns its content: the metrics of the model of the best epoch, the name of the one
+        by which runs are compared (:obj:`metric`), the numbers of :obj:`parameters` and :obj:`epochs`, :obj:`best_epoch`,
+        :obj:`seconds_per_epoch`, and the bytes of :obj:`memory`, if they are known. All processes call this; process 0 writes.
         """
         best = self.best
         if best is None and any(self.metric in row for row in self.history):
@@ -230,14 +255,25 @@ class Run:
         stats = [path.stat() if path.exists() else None for path in (self.last_file, self.folder / RESULT)]
         return [None if stat is None else (stat.st_ino, stat.st_mtime_ns) for stat in stats]
 
-    def _earlier_config(self) -> str | None:
-        r"""Returns the configuration of a run without a checkpoint to resume from, if it has results."""
-        path = self.folder / 'config.yaml'
-        has_results = self.best_file.exists() or (self.folder / RESULT).exists()
-        return path.read_text(encoding='utf-8') if has_results and path.exists() else None
-
     def _write_metrics(self) -> None:
         # The whole file each time: which columns there are is certain only after the first validated epoch.
         if self.history:
             columns = list(dict.fromkeys(key for row in self.history for key in row))
             write_csv(self.folder / 'metrics.csv', self.history, columns)
+
+
+class EpochBar(tqdm):
+    r"""One bar over all batches of all epochs, on stderr, so that stdout holds only results."""
+
+    def __init__(
+        self, label: str, num_epochs: int, num_batches: int, finished: int = 0, disable: bool = False, leave: bool = True
+    ) -> None:
+        self.num_epochs = num_epochs
+        total, initial = num_epochs * num_batches, finished * num_batches
+        looks = {'unit': 'batch', 'dynamic_ncols': True, 'disable': disable, 'leave': leave}
+        super().__init__(desc=label, total=total, initial=initial, **looks)
+
+    def show(self, row: Mapping[str, float], *columns: str) -> None:
+        r"""Shows the number of an epoch and those of the given metrics that it has."""
+        metrics = {key: f'{row[key]:.4f}' for key in columns if key in row}
+        self.set_postfix({'epoch': f'{int(row["epoch"]) + 1}/{self.num_epochs}', **metrics})

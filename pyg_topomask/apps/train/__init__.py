@@ -1,7 +1,6 @@
 r"""The standalone runner, which trains the model of a YAML, and a Lightning module for models built in Python."""
 
 from pyg_topomask.apps.train.lightning import LightningModel
-from pyg_topomask.apps.train.runner import train
-from pyg_topomask.apps.train.trained import load_model
+from pyg_topomask.apps.train.runner import load_model, train
 
 __all__ = ['LightningModel', 'load_model', 'train']

@@ -1,9 +1,10 @@
-r"""The metrics of an epoch, computed by GraphGym, and the metric that selects the best epoch."""
+r"""The loss and the metrics of an epoch, computed by GraphGym, and the metric that selects the best epoch."""
 
 from __future__ import annotations
 
 import json
 import warnings
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -13,15 +14,55 @@ from torch import Tensor
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger, infer_task
+from torch_geometric.graphgym.loss import compute_loss
 
-from pyg_topomask.apps.runs.devices import gather, rank
-from pyg_topomask.apps.runs.host_copy import HostCopy
+from pyg_topomask.apps.runs.devices import HostCopy, gather, rank
 from pyg_topomask.apps.runs.run import Row
-from pyg_topomask.apps.train.labelled import labelled_samples, regression_scores, some_missing
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.objectives import METRICS_OF_GRAPHGPS
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.files import write_atomically
+
+
+def own_losses() -> list[Callable[..., Any]]:
+    r"""Returns the losses that the user has registered, which may take any labels."""
+    return [loss for name, loss in register.loss_dict.items() if not name.startswith('topomask_')]
+
+
+def labelled_loss(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns GraphGym's mean loss over the labels that are not NaN, as in the examples of OGB, and the scores of all samples.
+    Without labels, the loss is 0. A loss that the user has registered gets all labels.
+    """
+    if not true.is_floating_point():
+        loss, score = compute_loss(pred, true)
+        return loss if true.numel() > 0 else loss.nan_to_num(), score
+    pred, true = (t.squeeze(-1) if t.dim() > 1 else t for t in (pred, true))
+    for own in own_losses():
+        if (value := own(pred, true)) is not None:
+            return value
+    known = ~true.isnan()
+    label = true.masked_fill(~known, 0)
+    label = label.long() if pred.dim() > label.dim() else label
+    loss, score = compute_loss(pred, label)
+    if not bool(known.all()):
+        loss, _ = compute_loss(pred[known], label[known])
+    return loss if bool(known.any()) else loss.nan_to_num(), score
+
+
+def labelled_samples(true: list[Tensor], pred: list[Tensor]) -> tuple[list[Tensor], list[Tensor]]:
+    r"""Returns the labels and scores of batches without the samples that have no label at all."""
+    known = [~(label.isnan() if label.dim() == 1 else label.isnan().flatten(1).all(1)) for label in true]
+    return [t[k] for t, k in zip(true, known, strict=True)], [t[k] for t, k in zip(pred, known, strict=True)]
+
+
+def regression_scores(true: Tensor, pred: Tensor) -> dict[str, float]:
+    r"""Returns GraphGym's metrics of a regression over the labels that are not NaN, averaged over the tasks, given labels and
+    predictions :obj:`[n]` or :obj:`[n, tasks]`.
+    """
+    error = (true - pred.view_as(true)).double().view(true.size(0), -1)
+    mae, mse = (float(e.nanmean(0).nanmean()) for e in (error.abs(), error.square()))
+    return {name: round(value, cfg.round) for name, value in {'mae': mae, 'mse': mse, 'rmse': mse**0.5}.items()}
+
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
 
@@ -109,22 +150,19 @@ class EpochMeter:
         else:
             logger['_true'], logger['_pred'] = labelled_samples(logger['_true'], logger['_pred'])
             true = torch.cat(logger['_true'])
-            if self.task == 'regression' and some_missing(true):
+            if self.task == 'regression' and true.is_floating_point() and bool(true.isnan().any()):
                 scores = regression_scores(true, torch.cat(logger['_pred']))
             else:
                 scores = getattr(Logger, self.task)(logger) if hasattr(Logger, self.task) else {}
-            scores = {**scores, **self._scores_of_graphgps()}
+            # Those of GraphGPS for several labels, or metric_best if it is one that GraphGym lacks.
+            for name, metric in METRICS_OF_GRAPHGPS.get(self.task, {}).items():
+                if name in (*METRICS[self.task], cfg.metric_best):
+                    scores[name] = round(metric(logger['_true'], logger['_pred'], self.task), cfg.round)
             logger[logger.task_type] = lambda: scores  # which write_epoch would compute again
         row = {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
         if epoch is not None and rank() == 0:
             logger.write_epoch(epoch)
         return row
-
-    def _scores_of_graphgps(self) -> dict[str, float]:
-        r"""Returns the metrics of GraphGPS for several labels, or :obj:`cfg.metric_best` if it is one that GraphGym lacks."""
-        known, batches = METRICS_OF_GRAPHGPS.get(self.task, {}), (self.logger['_true'], self.logger['_pred'])
-        names = [name for name in known if name in (*METRICS[self.task], cfg.metric_best)]
-        return {name: round(known[name](*batches, self.task), cfg.round) for name in names}
 
     def close(self) -> None:
         r"""Closes the TensorBoard writer, if any."""

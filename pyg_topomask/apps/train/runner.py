@@ -1,4 +1,4 @@
-r"""The standalone runner, which trains the model of a YAML with PyTorch Lightning."""
+r"""The standalone runner, which trains the model of a YAML with PyTorch Lightning, and trained models, to use in Python."""
 
 from __future__ import annotations
 
@@ -12,37 +12,35 @@ from pathlib import Path
 from typing import Any
 
 import torch
+from torch.nn import Module
 from torch_geometric import seed_everything
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.imports import pl
+from torch_geometric.graphgym.model_builder import create_model
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
-from pyg_topomask.apps.runs.devices import connect, find_device, main_first, num_processes, rank
-from pyg_topomask.apps.runs.memory import PeakMemory, returning_memory
+from pyg_topomask.apps.datasets.bases import SPLITS
+from pyg_topomask.apps.runs.checkpoint import load_best
+from pyg_topomask.apps.runs.devices import PeakMemory, connect, find_device, main_first, num_processes, rank, returning_memory
 from pyg_topomask.apps.runs.run import Row, Run
-from pyg_topomask.apps.train.data_checks import check_data, check_single_samples
-from pyg_topomask.apps.train.first_step import try_first_step
+from pyg_topomask.apps.train.checks import (
+    check_data,
+    check_options,
+    check_single_samples,
+    try_first_step,
+    warn_of_unread_options,
+)
 from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.apps.train.module import RunModule, modules_with_random_features
-from pyg_topomask.apps.train.option_checks import check_options, warn_of_unread_options
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
-from pyg_topomask.graphgym.data.loaders import create_loaders
+from pyg_topomask.graphgym.data.loaders import create_loaders, shard_loaders
+from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.utils.checks import check_whole
 from pyg_topomask.utils.garbage import frozen
 
 #: The files of GraphGym's loggers in the folder of a run.
 LOGS = tuple(f'{split}/{name}' for split in SPLITS for name in ('stats.json', 'events.out.tfevents.*'))
-
-
-def _warn_if_nothing_is_redrawn(module: RunModule) -> None:
-    if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
-        known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
-        warn(
-            f'topomask.redraw_period: got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random; the '
-            f'feature maps {known} are, and the mask StochasticRPE'
-        )
 
 
 def _trainer(device: torch.device, epochs: int) -> Any:
@@ -130,11 +128,13 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None, epochs: int) -> 
     module = RunModule()
     if cfg.topomask.shard == 'graph':
         from pyg_topomask.distributed import convert_norms
-        from pyg_topomask.graphgym.data.shards import shard_loaders
 
         graph, loaders = shard_loaders(loaders)
         module.model = convert_norms(module.model, graph)
-    _warn_if_nothing_is_redrawn(module)
+    if cfg.topomask.redraw_period and not modules_with_random_features(module.model):
+        known = ', '.join(name for name, kind in FEATURE_MAPS.items() if kind.redraw is not FeatureMap.redraw)
+        given = f'got {cfg.topomask.redraw_period} for a model in which nothing is drawn at random'
+        warn(f'topomask.redraw_period: {given}; the feature maps {known} are, and the mask StochasticRPE')
     try_first_step(module.model, loaders, trainer.strategy.root_device)  # a failure here does not change an earlier run
     check_single_samples(module.model, loaders[0])
     with run.open(checkpoint):
@@ -202,14 +202,47 @@ def train(
         results.append(train_seed(run_dir, resume or cfg.train.auto_resume))
         if rank() == 0:
             print(f'seed {cfg.seed}: ' + ', '.join(f'{key} {value:.4f}' for key, value in results[-1].items()))
-    if rank() == 0:
-        _print_means(results)
+    for split, label in (('val', 'validation'), ('test', 'test')):
+        values = [row[f'{split}_{metric_best()}'] for row in results if f'{split}_{metric_best()}' in row]
+        if values and rank() == 0:
+            print(f'{label} {metric_best()} {sum(values) / len(values):.4f}', flush=True)
     return results
 
 
-def _print_means(results: list[Row]) -> None:
-    metric = metric_best()
-    for split, label in (('val', 'validation'), ('test', 'test')):
-        values = [row[f'{split}_{metric}'] for row in results if f'{split}_{metric}' in row]
-        if values:
-            print(f'{label} {metric} {sum(values) / len(values):.4f}', flush=True)
+def load_model(folder: str | Path) -> tuple[Module, list[Any]]:
+    r"""Loads the model of the best epoch of a run, and its data. It also loads the configuration into GraphGym's global
+    :obj:`cfg`, which some layers read.
+
+    Args:
+        folder (str or Path): The folder of one seed, such as :obj:`"results/digits/0"`, which :func:`train` wrote.
+
+    Returns:
+        The network in evaluation mode on the CPU, and the loaders of the training, validation and test split. As in GraphGym,
+        :obj:`model(batch)` returns predictions and labels. With :obj:`gnn.head: node`, these are of the split
+        :obj:`batch.split`, or else of all nodes.
+
+    Raises:
+        ValueError: If the folder contains no run, or its best model is missing, damaged or of another run.
+
+    .. code-block:: python
+
+        from pyg_topomask.apps.train import load_model
+
+        model, loaders = load_model('results/digits/0')
+        batch = next(iter(loaders[2]))
+        batch.split = 'test'
+        pred, true = model(batch)
+    """
+    folder = Path(folder)
+    config = folder / 'config.yaml'
+    if not config.is_file() or not (folder / 'checkpoints').is_dir():
+        raise ArgumentError('folder', str(folder), 'folders of one seed of a run, such as results/digits/0')
+    load_config(config)
+    checkpoint = load_best(folder, config.read_text(encoding='utf-8'), (*FREE_OPTIONS, LENGTH_OPTION))
+    with pl.utilities.seed.isolate_rng():
+        seed_everything(cfg.seed)  # as in training, because it determines random splits
+        loaders = create_loaders()
+        with registered_modules():
+            model: Module = create_model(to_device=False).model
+    model.load_state_dict(checkpoint['model'])
+    return model.eval(), loaders

@@ -10,8 +10,7 @@ from pyg_topomask.apps.viz.attention_plots import (
     plot_distance_to_full_attention,
 )
 from pyg_topomask.apps.viz.explore import explore
-from pyg_topomask.apps.viz.mask_plots import plot_mask, plot_mask_rows
-from pyg_topomask.apps.viz.walk_plots import plot_inspection
+from pyg_topomask.apps.viz.mask_plots import plot_inspection, plot_mask, plot_mask_rows
 
 __all__ = [
     'explore',

@@ -9,8 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.apps.diagnostics.attention_statistics import attention_degrees
-from pyg_topomask.apps.viz.figure import draw_edges, new_figure
-from pyg_topomask.apps.viz.layout import in_the_plane
+from pyg_topomask.apps.viz.drawing import draw_edges, in_the_plane, new_figure
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.utils.checks import check_shape, check_whole

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,8 @@ class EpochSampler(Sampler[int]):
 class SharedBatches(BatchSampler):
     r"""Batches shared by processes. Each process takes its part of every batch, so that together they see the batches of one
     process. Batches have :obj:`batch_size` samples over all processes, in an order that is equal in all of them. If the last
-    batch has fewer samples than there are processes, it gets samples of the previous batch.
-
-    Raises:
-        ValueError: If there are too few samples for all processes to have one in every batch.
+    batch has fewer samples than there are processes, it gets samples of the previous batch. Raises a :class:`ValueError` if
+    there are too few samples for all processes to have one in every batch.
     """
 
     def __init__(self, sampler: Any, batch_size: int) -> None:
@@ -56,9 +55,8 @@ class SharedBatches(BatchSampler):
             given = f'{processes} processes, which share graphs, for {graphs}'
             raise ArgumentError('devices', given, 'one process, for a single graph')
         if processes > 1 and batch_size < 2 * processes:
-            raise ArgumentError(
-                'train.batch_size', f'{batch_size}, which {processes} processes share', f'numbers from {2 * processes}'
-            )
+            given = f'{batch_size}, which {processes} processes share'
+            raise ArgumentError('train.batch_size', given, f'numbers from {2 * processes}')
         super().__init__(sampler, batch_size, drop_last=False)
 
     def __iter__(self) -> Iterator[list[int]]:
@@ -126,11 +124,9 @@ def create_loaders() -> list[Any]:
         except KeyError as error:
             if error.args != ('train_graph_index',):
                 raise
-            raise ArgumentError(
-                'dataset.format, dataset.name',
-                f'{cfg.dataset.format!r}, {cfg.dataset.name!r} without a split of its graphs',
-                'data sets with train_graph_index, val_graph_index and test_graph_index, such as those of PyG-TUDataset',
-            ) from error
+            given = f'{cfg.dataset.format!r}, {cfg.dataset.name!r} without a split of its graphs'
+            accepted = 'data sets with train_graph_index, val_graph_index and test_graph_index, such as those of PyG-TUDataset'
+            raise ArgumentError('dataset.format, dataset.name', given, accepted) from error
     chosen = [_choose_split(loader) for loader in loaders]
     if cfg.dataset.split_index and not any(chosen):
         warn(f'dataset.split_index: got {cfg.dataset.split_index}, and the data set has no masks of several splits')
@@ -145,3 +141,26 @@ def create_loaders() -> list[Any]:
         if sampler != 'full_batch' and type(loader) is DataLoader:
             warn(f'{group}.sampler: got {sampler!r}, which is for a single graph. Whole graphs are used')
     return loaders
+
+
+def shard_loaders(loaders: list[Any]) -> tuple[Any, list[Any]]:
+    r"""Divides the nodes of the loaders' graph among the processes. Returns the sharded graph, and loaders of the shard of this
+    process, with the graph as the attribute :obj:`sharded`. All processes must call this. The loaders are those of
+    :func:`~pyg_topomask.graphgym.data.loaders.create_loaders`. Raises a :class:`ValueError` if they do not load a single graph,
+    or the model does not support sharded graphs.
+    """
+    from pyg_topomask.distributed import ShardedGraph  # few runs need it
+
+    single = all(type(loader) is DataLoader and len(loader.dataset) == 1 for loader in loaders)
+    if not single or cfg.dataset.task != 'node':
+        given = f"'graph' for dataset {cfg.dataset.name!r}, task {cfg.dataset.task!r}, train.sampler {cfg.train.sampler!r}"
+        accepted = 'data sets of one graph with the task node and the sampler full_batch, and for others batch'
+        raise ArgumentError('topomask.shard', given, accepted)
+    if cfg.model.type != 'TopoGPSModel':
+        raise ArgumentError('model.type', f'{cfg.model.type!r} for topomask.shard graph', 'TopoGPSModel')
+    graph = ShardedGraph.from_data(loaders[0].dataset[0])
+    shard: Any = copy(graph.data)
+    shard.sharded = graph
+    only: Any = [shard]  # torch uses it as a data set
+    # Copies, because a model writes features to its batch.
+    return graph, [torch.utils.data.DataLoader(only, batch_size=1, collate_fn=lambda shards: copy(shards[0])) for _ in loaders]

@@ -27,7 +27,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import set_dataset_attr
 from torch_geometric.transforms import LocalDegreeProfile, RandomNodeSplit
 
-from pyg_topomask.apps.datasets.file_dataset import SPLITS
+from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice

@@ -1,4 +1,4 @@
-r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph of a data set."""
+r"""The transforms :obj:`cfg.topomask.transforms`, applied once to every graph of a data set, and cached in files."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import inspect
 import random
 import re
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import chain, groupby, islice
+from pathlib import Path
 from types import NoneType
 from typing import Any
 
 import numpy as np
 import torch
+import torch_geometric
 import torch_geometric.transforms as pyg_transforms
 from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from torch_geometric.data import Data, InMemoryDataset
@@ -20,23 +22,122 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform, Compose
 from tqdm import tqdm
 
+import pyg_topomask
 import pyg_topomask.transforms as topomask_transforms
+from pyg_topomask.apps.datasets.bases import SPLITS
+from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
-from pyg_topomask.graphgym.data.transform_cache import NODE_SPLIT_KEYS, cache_file, cached, leaves_nodes
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, EDGE_WEIGHTS, attention_options
-from pyg_topomask.graphgym.names.configured_attention import build_configured_attention, configured_attention, named_attentions
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
+    EDGE_WEIGHTS,
+    attention_options,
+    build_configured_attention,
+    configured_attention,
+    named_attentions,
+)
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, named_options
 from pyg_topomask.graphgym.names.masks import MASKS, configured_tree, first_options
+from pyg_topomask.graphgym.names.positional_encodings import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask, RWGNKMask
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.transforms import AddGraphRandomFeatures
-from pyg_topomask.transforms.graph_transform import GraphTransform
+from pyg_topomask.transforms.base import GraphTransform
 from pyg_topomask.utils.checks import check_whole
-from pyg_topomask.utils.files import first_line, steps_of
+from pyg_topomask.utils.files import (
+    UNHASHABLE,
+    digest_of,
+    digest_of_transform,
+    first_line,
+    load_tensors,
+    save_tensors,
+    steps_of,
+)
 from pyg_topomask.utils.random import seed_torch
+
+Collated = tuple[Data, dict[str, Any] | None]
+
+NODE_SPLIT_KEYS = tuple(f'{split}_mask' for split in SPLITS)
+
+#: Transforms that read no split of the nodes, and neither remove nor reorder them.
+LEAVES_NODES: tuple[type[BaseTransform], ...] = (
+    topomask_transforms.AddForest,
+    topomask_transforms.AddGraphRandomFeatures,
+    topomask_transforms.AddGridShape,
+    topomask_transforms.AddNormals,
+    topomask_transforms.AddRandomWalkKernel,
+    topomask_transforms.AddSVDEncoding,
+    topomask_transforms.AddSpanningForest,
+    topomask_transforms.KNNGraph,
+    topomask_transforms.PrepareMasks,
+    pyg_transforms.AddLaplacianEigenvectorPE,
+    pyg_transforms.AddRandomWalkPE,
+    pyg_transforms.AddRemainingSelfLoops,
+    pyg_transforms.AddSelfLoops,
+    pyg_transforms.NormalizeFeatures,
+)
+
+
+def leaves_nodes(transform: BaseTransform) -> bool:
+    r"""Returns whether a transform, or a composition, is known to ignore splits of the nodes, and to neither remove nor reorder
+    nodes. It can then be applied without the masks of the split.
+    """
+    return all(type(step) in LEAVES_NODES for step in steps_of(transform))
+
+
+def cache_file(dataset: InMemoryDataset, transform: BaseTransform) -> Path | None:
+    r"""Returns the file for a transformed dataset, or :obj:`None` if the dataset has no folder of processed files.
+
+    Its name is a hash of the graphs, of the transforms with all arguments, of the versions of this package and of PyG, of the
+    code of user-defined transforms, and of :obj:`cfg.seed` if transforms that are not of this package may draw random numbers.
+    Transforms that cannot be hashed, such as lambda functions, have no file, and cause a warning.
+    """
+    folder = Path(dataset.processed_dir)
+    if not folder.is_dir():
+        return None
+    with_seeds = all(type(step).__module__.startswith('pyg_topomask.') for step in steps_of(transform))
+    rest = {
+        'versions': (pyg_topomask.__version__, torch_geometric.__version__),
+        'seed': None if with_seeds else cfg.seed,
+        'graphs': dataset._data.to_dict(),
+        'slices': dataset.slices,
+        'chosen': dataset._indices,
+    }
+    try:
+        return folder / f'topomask-{digest_of([digest_of_transform(transform), rest]).hex()}.pt'
+    except UNHASHABLE as error:
+        warn(f'topomask.transforms: {transform} is applied anew each time, not stored: {first_line(error)}')
+        return None
+
+
+def cached(path: Path | None, make: Callable[[], Collated]) -> Collated:
+    r"""Returns a collated dataset from a file, or creates it and writes the file. The file stores no classes, so graphs of
+    subclasses of :class:`~torch_geometric.data.Data` are created each time.
+
+    The states of random number generators do not change, so that a run does not depend on the existence of the file. Without a
+    path, nothing is read or written.
+    """
+    if path is not None:
+        try:
+            stored = load_tensors(path)
+            return Data.from_dict(stored['data']), stored['slices']
+        except FileNotFoundError:
+            pass
+        except (OSError, ValueError) as error:
+            warn(f'topomask.transforms: {path} cannot be read and is made again: {error}')
+    state = rng_state()
+    try:
+        data, slices = make()
+    finally:
+        set_rng_state(state)
+    if path is not None and type(data) is Data:
+        try:
+            save_tensors(path, {'data': data.to_dict(), 'slices': None if slices is None else dict(slices)})
+        except OSError as error:
+            warn(f'topomask.transforms: {path} could not be written, so it will be recreated next time: {error}')
+    return data, slices
+
 
 #: Transforms that store walks, and the attention whose options they use if the configured attention has no walks.
 PREPARES_FOR = {'AddGraphRandomFeatures': 'GRF', 'AddRandomWalkKernel': 'RWGNK'}
@@ -126,11 +227,8 @@ def _build_transform(name: str, arguments: dict[str, Any]) -> BaseTransform:
     known = inspect.signature(transform).parameters
     given = {**{key: value for key, value in options.items() if key in known}, **arguments}
     if decoded(given).get('num_walks', 1) is None:
-        raise ArgumentError(
-            'topomask.transforms',
-            f'{name} with num_walks None of {attention}, which asks for the expectation that needs no walks',
-            'no such transform, or num_walks from 1',
-        )
+        exact = f'{name} with num_walks None of {attention}, which asks for the expectation that needs no walks'
+        raise ArgumentError('topomask.transforms', exact, 'no such transform, or num_walks from 1')
     if arguments or attention == 'Masked':
         where = 'topomask.transforms' if arguments else 'topomask.mask'
         built = construct(f'{where}.{name}', transform, given)
@@ -173,7 +271,7 @@ def _put_back(dataset: InMemoryDataset, taken: dict[str, tuple[Any, Any]]) -> No
 
 def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     r"""Applies a transform once to every graph and stores the result in the dataset, and in a file if the dataset has a folder
-    of processed files, see :func:`~pyg_topomask.graphgym.data.transform_cache.cache_file`. All splits of the nodes
+    of processed files, see :func:`~pyg_topomask.graphgym.data.transforms.cache_file`. All splits of the nodes
     share one file if the transforms do not change the nodes.
     """
     if not isinstance(dataset, InMemoryDataset):
@@ -186,7 +284,10 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
 
     def transformed() -> Any:
         _check_mask(dataset, steps_of(transform))
-        unread = take(dataset, _unread(dataset, transform))
+        # Graphs are not divided and collated with attributes that the transforms do not need.
+        plain = type(dataset._data) is Data and dataset._indices is None and dataset.slices is not None and 'x' in dataset._data
+        of_edges = plain and all(type(step) in _OF_EDGES for step in steps_of(transform))
+        unread = take(dataset, _UNREAD if of_edges else ())
         try:
             data, slices = dataset.collate(list(_each_transformed(dataset, transform)))
         finally:
@@ -200,12 +301,6 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
     _put_back(dataset, taken)
-
-
-def _unread(dataset: InMemoryDataset, transform: BaseTransform) -> tuple[str, ...]:
-    r"""Returns the attributes that transforms do not need, so that graphs are not divided and collated with them."""
-    plain = type(dataset._data) is Data and dataset._indices is None and dataset.slices is not None and 'x' in dataset._data
-    return _UNREAD if plain and all(type(step) in _OF_EDGES for step in steps_of(transform)) else ()
 
 
 def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> None:
@@ -254,17 +349,13 @@ def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int, int]]) ->
             for step in run.transforms:
                 graphs = step.forward_many(graphs)
         else:
-            jobs = list(zip(graphs, seeds, numbers, strict=True))
-            graphs = [_seeded(run, data, (seed + place // 2) % 2**32, number) for data, seed, number in jobs]
+            for index, (seed, number) in enumerate(zip(seeds, numbers, strict=True)):
+                seed = (seed + place // 2) % 2**32
+                random.seed(seed)  # they may draw from global generators
+                np.random.seed(seed)  # noqa: NPY002
+                seed_torch(seed)
+                graphs[index] = _applied(run, graphs[index], number)
     return graphs
-
-
-def _seeded(transform: Compose, data: Data, seed: int, number: int) -> Data:
-    r"""Transforms a graph by transforms that may draw from global generators."""
-    random.seed(seed)
-    np.random.seed(seed)  # noqa: NPY002
-    seed_torch(seed)
-    return _applied(transform, data, number)
 
 
 def _applied(transform: Compose, data: Data, number: int) -> Data:

@@ -18,7 +18,7 @@ from torch_geometric.utils.smiles import e_map, x_map
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup
-from pyg_topomask.graphgym.names.positional_encoders import (
+from pyg_topomask.graphgym.names.positional_encodings import (
     AppendingEncoder,
     EquivStableLapPENodeEncoder,
     LapPENodeEncoder,
@@ -45,11 +45,8 @@ class LinearEdgeEncoder(Module):
     def __init__(self, emb_dim: int) -> None:
         super().__init__()
         if cfg.share.dim_edge < 1:
-            raise ArgumentError(
-                'dataset.edge_encoder_name',
-                f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features',
-                'DummyEdge, and dataset.edge_encoder: False',
-            )
+            given = f'{cfg.dataset.edge_encoder_name!r}, but the dataset {cfg.dataset.name!r} has no edge features'
+            raise ArgumentError('dataset.edge_encoder_name', given, 'DummyEdge, and dataset.edge_encoder: False')
         self.encoder = Linear(cfg.share.dim_edge, emb_dim)
 
     def forward(self, batch: Data) -> Data:
@@ -166,24 +163,17 @@ class SVDNodeEncoder(AppendingEncoder):
         self.lin_svd = Linear(self.num_sides * self.rank, self.dim_pe)
 
     def encoding(self, batch: Data) -> Tensor:
-        stored = self._stored(batch)
+        stored, size = batch.get('svd_encoding'), self.num_sides * self.rank
+        if not isinstance(stored, Tensor) or stored.size(-1) != size:
+            is_tensor = isinstance(stored, Tensor)
+            given = f'svd_encoding of {stored.size(-1)} channels' if is_tensor else 'data without a tensor svd_encoding'
+            listed = f'list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms'
+            accepted = f'svd_encoding of {size} channels: {listed}; rank and bipartite stand in topomask.svd'
+            raise ArgumentError('SVDSE', given, accepted)
         if self.training and self.sign_flip:
             stored = stored * self._signs(batch, stored)
         out: Tensor = self.lin_svd(stored.to(self.lin_svd.weight.dtype))
         return out
-
-    def _stored(self, batch: Data) -> Tensor:
-        encoding = batch.get('svd_encoding')
-        size = self.num_sides * self.rank
-        if isinstance(encoding, Tensor) and encoding.size(-1) == size:
-            return encoding
-        is_tensor = isinstance(encoding, Tensor)
-        raise ArgumentError(
-            'SVDSE',
-            f'svd_encoding of {encoding.size(-1)} channels' if is_tensor else 'data without a tensor svd_encoding',
-            f'svd_encoding of {size} channels: list {{AddSVDEncoding: {{rank: {self.rank}}}}} in topomask.transforms; '
-            'rank and bipartite stand in topomask.svd',
-        )
 
     def _signs(self, batch: Data, encoding: Tensor) -> Tensor:
         r"""Draws one sign for each graph and each pair of singular vectors."""

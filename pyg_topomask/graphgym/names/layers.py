@@ -8,28 +8,17 @@ from functools import partial
 from typing import Any, Literal
 
 import torch
+import torch_geometric.nn as pyg_nn
 from torch import Tensor
 from torch.nn import Identity, Linear, Module, Sequential
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.layer import LayerConfig
-from torch_geometric.nn import (
-    GATConv,
-    GATv2Conv,
-    GCNConv,
-    GENConv,
-    GINConv,
-    GINEConv,
-    MessagePassing,
-    PNAConv,
-    ResGatedGraphConv,
-    SAGEConv,
-)
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS
-from pyg_topomask.graphgym.names.configured_attention import (
+from pyg_topomask.graphgym.names.attentions import (
+    ATTENTIONS,
     build_attention,
     build_edge_weights,
     channels_per_head,
@@ -37,8 +26,7 @@ from pyg_topomask.graphgym.names.configured_attention import (
 )
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
-from pyg_topomask.nn.positional_gate import PositionalGINEConv
+from pyg_topomask.nn.local_layers import GatedGCNConv, PositionalGINEConv
 
 
 @dataclass(frozen=True)
@@ -48,8 +36,8 @@ class LocalLayer:
     features, it may use edge weights, and it may read the encodings of :obj:`posenc_EquivStableLapPE`.
     """
 
-    conv: type[MessagePassing]
-    build: Callable[[int, int, Callable[[], Module], int | None], MessagePassing]
+    conv: type[pyg_nn.MessagePassing]
+    build: Callable[[int, int, Callable[[], Module], int | None], pyg_nn.MessagePassing]
     edge_attr: Literal['ignores', 'uses', 'demands'] = 'ignores'
     edge_weight: bool = False
     positional: bool = False
@@ -79,18 +67,18 @@ def _mlp(channels: int, act: Callable[[], Module]) -> Sequential:
     return Sequential(Linear(channels, channels), act(), Linear(channels, channels))
 
 
-def _gine(channels: int, act: Callable[[], Module]) -> GINEConv:
+def _gine(channels: int, act: Callable[[], Module]) -> pyg_nn.GINEConv:
     mlp = _mlp(channels, act)
-    return PositionalGINEConv(mlp, channels) if cfg.posenc_EquivStableLapPE.enable else GINEConv(mlp)
+    return PositionalGINEConv(mlp, channels) if cfg.posenc_EquivStableLapPE.enable else pyg_nn.GINEConv(mlp)
 
 
-def _pna(channels: int, edge_dim: int | None) -> PNAConv:
+def _pna(channels: int, edge_dim: int | None) -> pyg_nn.PNAConv:
     # GraphGPS's aggregators. With only the scaler 'identity', the degree histogram has no effect, but is required.
     degrees = torch.tensor(cfg.gt.pna_degrees or [0, 1])
-    return PNAConv(channels, channels, ['mean', 'max', 'sum'], ['identity'], degrees, edge_dim=edge_dim)
+    return pyg_nn.PNAConv(channels, channels, ['mean', 'max', 'sum'], ['identity'], degrees, edge_dim=edge_dim)
 
 
-def _gat(conv: type[MessagePassing]) -> LocalLayer:
+def _gat(conv: type[pyg_nn.MessagePassing]) -> LocalLayer:
     return LocalLayer(
         conv, lambda c, heads, act, edge_dim: conv(c, channels_per_head(c, heads), heads, edge_dim=edge_dim), 'uses'
     )
@@ -99,15 +87,15 @@ def _gat(conv: type[MessagePassing]) -> LocalLayer:
 #: Local layers. :obj:`None` is no local layer.
 LOCAL_LAYERS: dict[str, LocalLayer | None] = {
     'None': None,
-    'GCN': LocalLayer(GCNConv, lambda c, heads, act, edge_dim: GCNConv(c, c), edge_weight=True),
-    'SAGE': LocalLayer(SAGEConv, lambda c, heads, act, edge_dim: SAGEConv(c, c)),
-    'GIN': LocalLayer(GINConv, lambda c, heads, act, edge_dim: GINConv(_mlp(c, act))),
-    'GINE': LocalLayer(GINEConv, lambda c, heads, act, edge_dim: _gine(c, act), 'demands', positional=True),
-    'GENConv': LocalLayer(GENConv, lambda c, heads, act, edge_dim: GENConv(c, c), 'uses'),
-    'GAT': _gat(GATConv),
-    'GATv2': _gat(GATv2Conv),
+    'GCN': LocalLayer(pyg_nn.GCNConv, lambda c, heads, act, edge_dim: pyg_nn.GCNConv(c, c), edge_weight=True),
+    'SAGE': LocalLayer(pyg_nn.SAGEConv, lambda c, heads, act, edge_dim: pyg_nn.SAGEConv(c, c)),
+    'GIN': LocalLayer(pyg_nn.GINConv, lambda c, heads, act, edge_dim: pyg_nn.GINConv(_mlp(c, act))),
+    'GINE': LocalLayer(pyg_nn.GINEConv, lambda c, heads, act, edge_dim: _gine(c, act), 'demands', positional=True),
+    'GENConv': LocalLayer(pyg_nn.GENConv, lambda c, heads, act, edge_dim: pyg_nn.GENConv(c, c), 'uses'),
+    'GAT': _gat(pyg_nn.GATConv),
+    'GATv2': _gat(pyg_nn.GATv2Conv),
     'GatedGCN': LocalLayer(
-        ResGatedGraphConv, lambda c, heads, act, edge_dim: ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'
+        pyg_nn.ResGatedGraphConv, lambda c, heads, act, edge_dim: pyg_nn.ResGatedGraphConv(c, c, edge_dim=edge_dim), 'uses'
     ),
     'CustomGatedGCN': LocalLayer(
         GatedGCNConv,
@@ -115,7 +103,7 @@ LOCAL_LAYERS: dict[str, LocalLayer | None] = {
         'demands',
         positional=True,
     ),
-    'PNA': LocalLayer(PNAConv, lambda c, heads, act, edge_dim: _pna(c, edge_dim), 'uses'),
+    'PNA': LocalLayer(pyg_nn.PNAConv, lambda c, heads, act, edge_dim: _pna(c, edge_dim), 'uses'),
 }
 
 

@@ -37,12 +37,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
     has low rank or both are sparse), ``{transpose: tree}``, ``{scale: [number, tree]}``, or ``{heads: [tree, ...]}``, which
     gives each tree an equal share of the heads.
 
-    Args:
-        tree (Any): The description.
-        heads (int): The number of heads.
-
-    Raises:
-        ValueError: If the tree has the wrong form, a mask is unknown, or an argument does not fit.
+    Raises a :class:`ValueError` if the tree has the wrong form, a mask is unknown, or an argument does not fit.
 
     Example:
         >>> build_mask({'sum': ['Adjacency', {'scale': [0.5, {'GRF': {'num_walks': 8}}]}]}, heads=2)

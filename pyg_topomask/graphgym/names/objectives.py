@@ -44,11 +44,8 @@ def _labels(true: list[Tensor], pred: list[Tensor]) -> tuple[Any, Any]:
     if label.dim() == 1 and label.size(0) == scores.size(0):
         label, scores = label[~label.isnan()], scores[~label.isnan()]
     if label.dim() > 1 or label.size(0) != scores.size(0):
-        raise ArgumentError(
-            'custom_metrics',
-            f'macro_f1 or mean_iou for labels of shape {list(label.shape)} and scores of shape {list(scores.shape)}',
-            'labels [n], of one task',
-        )
+        given = f'macro_f1 or mean_iou for labels of shape {list(label.shape)} and scores of shape {list(scores.shape)}'
+        raise ArgumentError('custom_metrics', given, 'labels [n], of one task')
     if bool((label < 0).any()):
         raise ArgumentError('custom_metrics', f'the label {int(label.min())} for macro_f1 or mean_iou', 'labels from 0')
     predicted = scores.argmax(-1) if scores.dim() > 1 else (scores > 0.5).long()
@@ -82,11 +79,8 @@ def _mean_over_tasks(name: str, metric: Callable[..., float], true: list[Tensor]
     labels, scores = torch.cat(true), torch.cat(pred)
     labels, scores = labels.view(labels.size(0), -1), scores.view(scores.size(0), -1)
     if labels.shape != scores.shape:
-        raise ArgumentError(
-            'custom_metrics',
-            f'{name} for labels of shape {list(labels.shape)} and scores of shape {list(scores.shape)}',
-            'equal shapes, of tasks with the labels 0 and 1',
-        )
+        given = f'{name} for labels of shape {list(labels.shape)} and scores of shape {list(scores.shape)}'
+        raise ArgumentError('custom_metrics', given, 'equal shapes, of tasks with the labels 0 and 1')
     both = ((labels == 0).any(0) & (labels == 1).any(0)).nonzero().flatten()
     known = ~labels.isnan()
     values = [metric(*(t[known[:, task], task].numpy() for t in (labels, scores))) for task in both]

@@ -17,9 +17,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import RWGNKMask
-from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared
-from pyg_topomask.nn.linear import linear
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention, check_resampling
+from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared, linear
+from pyg_topomask.nn.named_attention import RWGNKAttention, check_resampling
 from pyg_topomask.nn.sparse_mask_attention import MaskedSoftmaxAttention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.utils.options import options_of
@@ -122,9 +121,8 @@ class GKAT(torch.nn.Module):
         check_probability(dropout=dropout, attention_dropout=attention_dropout)
         softmax = feature_map == 'softmax'
         if attention_dropout > 0 and not softmax:
-            raise ArgumentError(
-                'attention_dropout', f'{attention_dropout} for feature_map={feature_map!r}', '0.0, and "softmax"'
-            )
+            dropped = f'{attention_dropout} for feature_map={feature_map!r}'
+            raise ArgumentError('attention_dropout', dropped, '0.0, and "softmax"')
         for name, given in (('explicit', explicit), ('dynamic', dynamic)):
             if softmax and given:
                 raise ArgumentError(name, 'True for feature_map="softmax"', 'False, and other feature maps')

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -18,8 +19,7 @@ from pyg_topomask.graphs.edges import grid_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
-from pyg_topomask.nn.inputs import check_heads
-from pyg_topomask.nn.mask_of_layer import fit_mask
+from pyg_topomask.nn.inputs import check_heads, fit_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import dense_linear_attention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, check_whole
@@ -154,7 +154,8 @@ class GridAttention(torch.nn.Module):
         self.mask = PackingMask() if mask is None and attention == 'linear' else mask
         # Matrices for one grid do not fit a graph of several copies.
         self.one_grid = mask is not None and any(isinstance(module, DenseMask | LowRankMask) for module in mask.modules())
-        self.feature_map = _feature_map(feature_map, channels // heads) if attention == 'linear' else None
+        make = partial(feature_map_of_name, feature_map) if isinstance(feature_map, str) else feature_map
+        self.feature_map = make(channels // heads) if attention == 'linear' else None
         self.lin_qkv = torch.nn.Linear(channels, 3 * channels)
         self.lin_out = torch.nn.Linear(channels, channels)
 
@@ -189,11 +190,9 @@ class GridAttention(torch.nn.Module):
         # Entries below the rounding of their row count as 0.
         rounding = 16 * torch.finfo(matrix.dtype).eps * matrix.detach().abs().amax(dim=-1, keepdim=True)
         if bool((matrix < -rounding).any()):
-            raise ArgumentError(
-                'mask',
-                f'entries down to {matrix.min().item():.3g} for attention="softmax"',
-                'masks without negative entries, such as GRFMask(positive=True), whose entries stay positive in training',
-            )
+            given = f'entries down to {matrix.min().item():.3g} for attention="softmax"'
+            accepted = 'masks without negative entries, such as GRFMask(positive=True), whose entries stay positive in training'
+            raise ArgumentError('mask', given, accepted)
         absent = matrix <= rounding
         empty = absent.all(dim=-1, keepdim=True)
         # The fills avoid log(0) and rows of -inf. Their gradients would be NaN.
@@ -220,7 +219,3 @@ class _Block(torch.nn.Module):
     def forward(self, x: Tensor, graph: Callable[[int], Graph]) -> Tensor:
         x = x + self.dropout(self.attention(self.norm1(x), graph))
         return x + self.dropout(self.lin2(F.gelu(self.lin1(self.norm2(x)))))
-
-
-def _feature_map(feature_map: str | Callable[[int], FeatureMap], channels: int) -> FeatureMap:
-    return feature_map_of_name(feature_map, channels) if isinstance(feature_map, str) else feature_map(channels)

@@ -10,8 +10,7 @@ from torch_geometric.utils import scatter
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.inputs import check_dtype, check_input_channels, compiled_if_prepared
-from pyg_topomask.nn.linear import input_of, linear
+from pyg_topomask.nn.inputs import check_dtype, check_input_channels, compiled_if_prepared, input_of, linear
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.named_attention import GRFAttention
 from pyg_topomask.ops.knn import knn_graph

@@ -17,8 +17,7 @@ from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.low_rank import PackingMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
-from pyg_topomask.nn.inputs import check_heads
-from pyg_topomask.nn.mask_of_layer import fit_mask
+from pyg_topomask.nn.inputs import check_heads, fit_mask
 from pyg_topomask.nn.masked_linear_attention import resolve_feature_map
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.utils.checks import MAX_NODES, check_nodes, check_probability, check_size, check_whole, is_whole

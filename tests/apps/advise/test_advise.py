@@ -24,9 +24,8 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.advise import advise, trials
-from pyg_topomask.apps.advise.candidates import candidates
-from pyg_topomask.apps.advise.profile import GraphProfile, profile
-from pyg_topomask.apps.runs.folder import locked
+from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
+from pyg_topomask.apps.runs.run import locked
 from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
 

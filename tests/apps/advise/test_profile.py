@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.advise.profile import HOPS, profile
+from pyg_topomask.apps.advise.candidates import HOPS, profile
 
 
 def both(edges: list[tuple[int, int]]) -> list[tuple[int, int]]:

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pyg_topomask.apps.advise.verdict import Verdict, decide
+from pyg_topomask.apps.advise.report import Verdict, decide
 
 
 def runs(*test: float, val: float | None = None) -> dict[int, dict[str, float]]:

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pyg_topomask.apps.datasets import DigitsGrid
-from pyg_topomask.apps.datasets.digits import grid_graphs
+from pyg_topomask.apps.datasets.images import grid_graphs
 
 sklearn_datasets = pytest.importorskip('sklearn.datasets')
 

@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import AddSelfLoops, Constant, OneHotDegree
 
-from pyg_topomask.apps.datasets.file_dataset import FileDataset
+from pyg_topomask.apps.datasets.bases import FileDataset
 
 
 class Numbers(FileDataset):

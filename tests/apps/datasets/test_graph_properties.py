@@ -10,7 +10,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import to_networkx
 
 from pyg_topomask.apps.datasets import GraphProperties
-from pyg_topomask.apps.datasets.graph_properties import FAMILIES, PROPERTIES
+from pyg_topomask.apps.datasets.random_graphs import FAMILIES, PROPERTIES
 
 
 def distances_from(node: int, data: Data) -> list[int]:

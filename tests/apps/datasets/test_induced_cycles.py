@@ -4,8 +4,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from pyg_topomask.apps.datasets.induced_cycles import InducedCycles
-from pyg_topomask.apps.datasets.motifs import neighbor_degrees
+from pyg_topomask.apps.datasets.motifs import InducedCycles, neighbor_degrees
 
 nx = pytest.importorskip('networkx')
 

@@ -10,7 +10,7 @@ from scipy.spatial import ConvexHull
 from torch_geometric.utils import to_networkx
 
 from pyg_topomask.apps.datasets import MeshNormals
-from pyg_topomask.apps.datasets.meshes import cut_patch, read_mesh
+from pyg_topomask.apps.datasets.public_files import cut_patch, read_mesh
 
 
 def _write_hull(path: Path, num_nodes: int, seed: int) -> tuple[np.ndarray, np.ndarray]:

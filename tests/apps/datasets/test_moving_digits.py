@@ -2,7 +2,7 @@ import pytest
 import torch
 
 from pyg_topomask.apps.datasets import MovingDigits
-from pyg_topomask.apps.datasets.moving_digits import moving_digits
+from pyg_topomask.apps.datasets.images import moving_digits
 
 load_digits = pytest.importorskip('sklearn.datasets').load_digits
 

@@ -8,18 +8,18 @@ import numpy as np
 import pytest
 import torch
 
-from pyg_topomask.apps.datasets import peptides
-from pyg_topomask.apps.datasets.peptides import PeptidesFunctional
+from pyg_topomask.apps.datasets import public_files
+from pyg_topomask.apps.datasets.public_files import PeptidesFunctional
 
 ROWS = [('CC', [1] + 9 * [0]), ('CCO', 10 * [1]), ('C=C', 10 * [0]), ('N', 9 * [0] + [1])]
 
 
-def fake_from_smiles(smiles: str) -> peptides.Data:
+def fake_from_smiles(smiles: str) -> public_files.Data:
     """A path of the letters, so that the test needs no RDKit."""
     atoms = torch.tensor([[ord(letter)] * 9 for letter in smiles if letter.isalpha()]).view(-1, 9)
     nodes = torch.arange(len(atoms))
     edges = torch.stack([nodes[:-1], nodes[1:]]) if len(atoms) > 0 else nodes.view(2, 0)
-    return peptides.Data(x=atoms, edge_index=edges, edge_attr=torch.zeros(edges.size(1), 3).long(), smiles=smiles)
+    return public_files.Data(x=atoms, edge_index=edges, edge_attr=torch.zeros(edges.size(1), 3).long(), smiles=smiles)
 
 
 def write(root: Path, rows: list[tuple[str, list[int]]] = ROWS) -> str:
@@ -32,7 +32,7 @@ def write(root: Path, rows: list[tuple[str, list[int]]] = ROWS) -> str:
 
 
 def test_graphs_labels_and_splits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(peptides, 'from_smiles', fake_from_smiles)
+    monkeypatch.setattr(public_files, 'from_smiles', fake_from_smiles)
     dataset = PeptidesFunctional(write(tmp_path))
     assert [data.num_nodes for data in dataset] == [2, 3, 2, 1]
     assert [data.y.tolist() for data in dataset] == [[labels] for _, labels in ROWS]
@@ -68,9 +68,9 @@ def test_bad_input(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def missing(smiles: str) -> None:
         raise ImportError('rdkit')
 
-    monkeypatch.setattr(peptides, 'from_smiles', missing)
+    monkeypatch.setattr(public_files, 'from_smiles', missing)
     with pytest.raises(ImportError, match=r'pyg_topomask with its extra \[molecules\]'):
         PeptidesFunctional(write(tmp_path))
-    monkeypatch.setattr(peptides, 'from_smiles', fake_from_smiles)
+    monkeypatch.setattr(public_files, 'from_smiles', fake_from_smiles)
     with pytest.raises(ValueError, match=r"^smiles: got '\?'"):
         PeptidesFunctional(write(tmp_path, [('?', 10 * [0])]))

@@ -9,7 +9,7 @@ import torch
 from scipy.sparse import csr_array
 
 from pyg_topomask.apps.datasets import RoadEccentricity
-from pyg_topomask.apps.datasets.roads import read_roads, within_hops
+from pyg_topomask.apps.datasets.public_files import read_roads, within_hops
 
 
 @pytest.mark.parametrize('hops', [1, 3, 16])

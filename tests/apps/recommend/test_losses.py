@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from pyg_topomask.apps.recommend.losses import DirectAULoss, alignment, uniformity
+from pyg_topomask.apps.recommend.recommender import DirectAULoss, alignment, uniformity
 
 
 def unit(x: Tensor) -> np.ndarray:

@@ -18,9 +18,8 @@ pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
 
 from pyg_topomask.apps.recommend.interactions import InteractionDataset
-from pyg_topomask.apps.recommend.losses import DirectAULoss
 from pyg_topomask.apps.recommend.options import default_config, load_config
-from pyg_topomask.apps.recommend.recommender import Recommender, build_recommender
+from pyg_topomask.apps.recommend.recommender import DirectAULoss, Recommender, build_recommender
 from pyg_topomask.apps.recommend.runner import Training, load_dataset, train
 from pyg_topomask.feature_maps import ReLUFeatures
 from pyg_topomask.masks import AdjacencyMask, SinDegreeMask

@@ -14,10 +14,9 @@ pytest.importorskip('pytorch_lightning')
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.recommend.interaction_files import read_interactions
 from pyg_topomask.apps.recommend.options import load_config
-from pyg_topomask.apps.recommend.runner import train
-from pyg_topomask.apps.recommend.serve import load_run, recommend
+from pyg_topomask.apps.recommend.runner import load_run, recommend, train
 from pyg_topomask.apps.runs.checkpoint import save_checkpoint
-from pyg_topomask.apps.runs.folder import locked
+from pyg_topomask.apps.runs.run import locked
 from pyg_topomask.utils.configs import is_recommendation
 
 CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'

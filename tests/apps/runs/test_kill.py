@@ -50,7 +50,7 @@ from pathlib import Path
 import torch
 
 from pyg_topomask.__main__ import main
-from pyg_topomask.apps.datasets import digits
+from pyg_topomask.apps.datasets import images as digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.apps.train import module
 from pyg_topomask.apps.recommend.runner import Training

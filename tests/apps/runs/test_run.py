@@ -15,15 +15,14 @@ import torch
 
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint, set_rng_state
 from pyg_topomask.apps.runs.devices import find_device
-from pyg_topomask.apps.runs.folder import clear_run, locked
-from pyg_topomask.apps.runs.run import Row, Run
+from pyg_topomask.apps.runs.run import Row, Run, clear_run, locked
 
 fcntl = pytest.importorskip('fcntl')
 
 HOLD = """
 import sys
 from pathlib import Path
-from pyg_topomask.apps.runs.folder import locked
+from pyg_topomask.apps.runs.run import locked
 
 with locked(Path(sys.argv[1])):
     print('locked', flush=True)

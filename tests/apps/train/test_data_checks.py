@@ -16,8 +16,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.apps.train import module, train
-from pyg_topomask.apps.train.labelled import labelled_loss, regression_scores
-from pyg_topomask.apps.train.metrics import EpochMeter
+from pyg_topomask.apps.train.metrics import EpochMeter, labelled_loss, regression_scores
 from pyg_topomask.errors import ArgumentError
 
 OPTIONS = """

@@ -8,7 +8,7 @@ from grids import covering
 from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.apps.train.optim import create_optimizer, create_scheduler
+from pyg_topomask.apps.train.module import create_optimizer, create_scheduler
 
 
 def parameters() -> list[torch.nn.Parameter]:

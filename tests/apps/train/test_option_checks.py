@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from pyg_topomask.apps.train import train
-from pyg_topomask.apps.train.option_checks import check_options, warn_of_unread_options
+from pyg_topomask.apps.train.checks import check_options, warn_of_unread_options
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config
 
@@ -35,7 +35,7 @@ def test_what_does_not_fit_is_refused_before_walking(
     def walk(*arguments: object) -> None:
         raise RuntimeError('walks')
 
-    monkeypatch.setattr('pyg_topomask.transforms.walks.sample_ensembles', walk)
+    monkeypatch.setattr('pyg_topomask.transforms.precomputed.sample_ensembles', walk)
     error, match = (ValueError, message) if message else (RuntimeError, '^walks$')
     with pytest.raises(error, match=match):
         train('digits', [*options.split(), 'topomask.progress', 'False'], out=tmp_path)

@@ -20,7 +20,7 @@ from torch_geometric.loader import graph_saint
 
 from pyg_topomask.apps.advise.advise import _graphs
 from pyg_topomask.apps.train import module, train
-from pyg_topomask.apps.train.first_step import try_first_step
+from pyg_topomask.apps.train.checks import try_first_step
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.data.loaders import SAMPLERS, create_loaders
 
@@ -185,7 +185,7 @@ def test_several_labels_of_a_sample_are_refused(
 ) -> None:
     configure(f'{OPTIONS} dataset.task_type {task}', CORA)
     loader = create_loaders()[0]
-    monkeypatch.setattr('pyg_topomask.apps.train.first_step.labelled_loss', lambda pred, true: None)
+    monkeypatch.setattr('pyg_topomask.apps.train.checks.labelled_loss', lambda pred, true: None)
     network = module.RunModule().model.train()
     monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4, 3), torch.ones(4, 3)))
     with pytest.raises(ValueError, match=rf"^dataset.task_type: got '{task}', of one label .* shape \[4, 3\]"):
@@ -213,7 +213,7 @@ def test_a_sampled_part_without_labels_is_tried(configure: Callable[..., None], 
 def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     configure(f'{OPTIONS} dataset.task_type regression', CORA)
     loader = create_loaders()[0]
-    monkeypatch.setattr('pyg_topomask.apps.train.first_step.labelled_loss', lambda pred, true: None)
+    monkeypatch.setattr('pyg_topomask.apps.train.checks.labelled_loss', lambda pred, true: None)
     network = module.RunModule().model
     labels = {'train': torch.zeros(4), 'val': torch.tensor([0.0, torch.inf])}
     monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4), labels[batch.split]))

@@ -23,7 +23,7 @@ from torch_geometric.loader import RandomNodeLoader
 
 import pyg_topomask
 from pyg_topomask.apps.datasets import DigitsGrid
-from pyg_topomask.apps.datasets import digits as digits_module
+from pyg_topomask.apps.datasets import images as digits_module
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint
 from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.data import loaders as data_module
@@ -45,7 +45,7 @@ import sys
 
 import torch
 
-from pyg_topomask.apps.datasets import digits
+from pyg_topomask.apps.datasets import images as digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.apps.runs.devices import rank
 from pyg_topomask.apps.recommend.runner import train as train_recommender

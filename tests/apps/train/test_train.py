@@ -17,8 +17,8 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger
 
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint
-from pyg_topomask.apps.runs.folder import locked
-from pyg_topomask.apps.train import load_model, module, train, trained
+from pyg_topomask.apps.runs.run import locked
+from pyg_topomask.apps.train import load_model, module, runner, train
 from pyg_topomask.apps.train.metrics import higher_is_better, metric_best, truncate_stats
 from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
@@ -260,13 +260,13 @@ def test_random_splits_of_a_trained_model_are_those_of_its_seed(
     tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     train(digits, [*small, *PLAIN, 'seed', '5'], out=tmp_path)
-    original, drawn = trained.create_loaders, []
+    original, drawn = runner.create_loaders, []
 
     def record() -> list[object]:
         drawn.append(torch.rand(1))
         return original()
 
-    monkeypatch.setattr(trained, 'create_loaders', record)
+    monkeypatch.setattr(runner, 'create_loaders', record)
     load_model(run_dir(tmp_path, 5))
     assert drawn == [torch.rand(1, generator=torch.Generator().manual_seed(5))]
 

@@ -15,8 +15,8 @@ from oracles import power_series, weight_matrix
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.apps.viz import explore
-from pyg_topomask.apps.viz.exploration import walks_for
-from pyg_topomask.apps.viz.layout import positions
+from pyg_topomask.apps.viz.drawing import positions
+from pyg_topomask.apps.viz.explore import walks_for
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from pyg_topomask import Graph
 from pyg_topomask.apps.diagnostics import guaranteed_deviation, load_constant, measured_entries, sparsity_bound
 from pyg_topomask.apps.viz import plot_inspection
-from pyg_topomask.apps.viz.neighborhood import neighborhood
+from pyg_topomask.apps.viz.drawing import neighborhood
 from pyg_topomask.masks import GRFMask
 
 pytest.importorskip('matplotlib')

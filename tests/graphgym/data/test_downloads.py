@@ -11,8 +11,7 @@ from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.apps.datasets import DATASETS
-from pyg_topomask.graphgym.data.datasets import load_dataset
-from pyg_topomask.graphgym.data.downloads import explained_downloads
+from pyg_topomask.graphgym.data.datasets import explained_downloads, load_dataset
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphs.graph import Graph
 

@@ -9,7 +9,7 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 import pyg_topomask.graphgym  # noqa: F401
-from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities, posenc_transforms
+from pyg_topomask.graphgym.names.positional_encodings import AddEigenvectors, AddReturnProbabilities, posenc_transforms
 
 #: Graphs by name: with edges that occur twice and in one direction, without edges, in two parts, larger than asked for.
 GRAPHS = {

@@ -28,8 +28,7 @@ from torch_geometric.transforms import (
 import pyg_topomask
 from pyg_topomask.apps.datasets import DigitsGrid
 from pyg_topomask.graphgym.data import transforms
-from pyg_topomask.graphgym.data.transform_cache import cache_file, leaves_nodes
-from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms
+from pyg_topomask.graphgym.data.transforms import apply_in_memory, build_transforms, cache_file, leaves_nodes
 from pyg_topomask.transforms import AddGraphRandomFeatures, AddRandomWalkKernel, AddSVDEncoding, RandomSampling
 
 

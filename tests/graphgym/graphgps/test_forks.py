@@ -14,7 +14,7 @@ from torch_geometric.data import Batch
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
-from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook, MultiLayerHook, SingleLayerHook
+from pyg_topomask.graphgym.graphgps import GPSLayerHook, MultiLayerHook, SingleLayerHook
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphs.graph import Graph
 

@@ -21,8 +21,7 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg, set_cfg
 from yacs.config import CfgNode
 
-from pyg_topomask.graphgym.graphgps.hook import hook_graphgps
-from pyg_topomask.graphgym.graphgps.hooked_layers import GPSLayerHook
+from pyg_topomask.graphgym.graphgps import GPSLayerHook, hook_graphgps
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS
 from pyg_topomask.graphs.graph import Graph
 

@@ -15,9 +15,13 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, load_cfg, set_cfg
 
-from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities, posenc_transforms
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
-from pyg_topomask.graphgym.names.positional_encoders import walk_lengths
+from pyg_topomask.graphgym.names.positional_encodings import (
+    AddEigenvectors,
+    AddReturnProbabilities,
+    posenc_transforms,
+    walk_lengths,
+)
 
 pytestmark = pytest.mark.filterwarnings('ignore')  # GraphGPS was written for older versions of everything
 

@@ -19,10 +19,10 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, load_cfg, set_cfg
 
-from pyg_topomask.apps.train.option_checks import check_options, warn_of_unread_options
+from pyg_topomask.apps.train.checks import check_options, warn_of_unread_options
 from pyg_topomask.graphgym.configuration import load_config
-from pyg_topomask.graphgym.data.unused_options import warn_of_unused_options
-from pyg_topomask.graphgym.names.custom_gnn import CustomGNN
+from pyg_topomask.graphgym.data.datasets import warn_of_unused_options
+from pyg_topomask.graphgym.names.networks import CustomGNN
 
 CONFIG = """
 metric_best: accuracy

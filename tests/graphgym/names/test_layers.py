@@ -12,7 +12,7 @@ from torch_geometric.nn import PNAConv
 
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS, local_layer
 from pyg_topomask.graphgym.names.networks import TopoGPSModel
-from pyg_topomask.nn.gated_gcn_conv import GatedGCNConv
+from pyg_topomask.nn.local_layers import GatedGCNConv
 
 
 def make_model(configure: Callable[..., None], layer_type: str, options: str = '') -> tuple[TopoGPSModel, Batch]:

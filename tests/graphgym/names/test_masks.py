@@ -12,8 +12,7 @@ from yacs.config import CfgNode
 
 from pyg_topomask.graphgym.configuration import load_config, yaml_overrides
 from pyg_topomask.graphgym.data.transforms import build_transforms
-from pyg_topomask.graphgym.names.attentions import ATTENTIONS, GROUPS, register_mask
-from pyg_topomask.graphgym.names.configured_attention import build_attention
+from pyg_topomask.graphgym.names.attentions import ATTENTIONS, GROUPS, build_attention, register_mask
 from pyg_topomask.graphgym.names.masks import MASKS, build_mask, read_tree
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (

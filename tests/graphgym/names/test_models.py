@@ -15,13 +15,12 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.register import network_dict
 
 from pyg_topomask.apps.datasets import ClothRollouts
-from pyg_topomask.apps.datasets.images import load_images
-from pyg_topomask.apps.datasets.moving_digits import moving_digits
+from pyg_topomask.apps.datasets.images import load_images, moving_digits
 from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
-from pyg_topomask.graphgym.names.configured_attention import GPS_MODELS
+from pyg_topomask.graphgym.names.attentions import GPS_MODELS
 from pyg_topomask.graphgym.names.masks import MASKS
-from pyg_topomask.graphgym.names.models import MODELS
+from pyg_topomask.graphgym.names.networks import MODELS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask
 from pyg_topomask.walks import sample_walks

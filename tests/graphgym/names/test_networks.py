@@ -15,7 +15,7 @@ from torch_geometric.graphgym.register import act_dict, network_dict
 from torch_geometric.transforms import ToSparseTensor
 from yacs.config import CfgNode
 
-from pyg_topomask.apps.train.optim import create_optimizer
+from pyg_topomask.apps.train.module import create_optimizer
 from pyg_topomask.graphgym.data.transforms import build_transforms
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS

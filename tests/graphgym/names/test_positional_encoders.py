@@ -13,8 +13,8 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym.config import cfg, set_cfg
 
 import pyg_topomask.graphgym  # noqa: F401
-from pyg_topomask.graphgym.data.posenc import AddEigenvectors, AddReturnProbabilities
 from pyg_topomask.graphgym.names.encoders import node_encoder
+from pyg_topomask.graphgym.names.positional_encodings import AddEigenvectors, AddReturnProbabilities
 
 SIZES = (1, 2, 6)
 

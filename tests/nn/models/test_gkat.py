@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask import Graph
 from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.models import GKAT
-from pyg_topomask.nn.rwgnk_attention import RWGNKAttention
+from pyg_topomask.nn.named_attention import RWGNKAttention
 from pyg_topomask.testing import assert_batch_invariant
 from pyg_topomask.transforms import AddRandomWalkKernel
 
