@@ -29,6 +29,7 @@ from pyg_topomask.apps.train.runner import train_seed
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, load_config
 from pyg_topomask.utils.files import write_atomically
+from pyg_topomask.utils.garbage import frozen
 
 #: The models that go on after a part of the epochs with the first seed, with a mask and without, and this part.
 KEPT, PART = {True: 3, False: 2}, 3
