@@ -187,11 +187,17 @@ class RunModule(GraphGymModule):
     def _lr(self) -> float:
         return float(self.trainer.optimizers[0].param_groups[0]['lr']) if self.trainer.optimizers else 0.0
 
-    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, torch.Tensor]:
+    def _shared_step(self, batch: Data, split: str) -> dict[str, Any]:
         batch.split = split
         pred, true = self(batch)
         loss, score = labelled_loss(pred, true)
-        self.meters[split].update(true, score.detach(), loss, self._lr(), time.perf_counter() - self._batch_start)
+        return {'loss': loss, 'true': true, 'pred_score': score.detach()}
+
+    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, torch.Tensor]:
+        outputs = self._shared_step(batch, split)
+        loss, true = outputs['loss'], outputs['true']
+        seconds = time.perf_counter() - self._batch_start
+        self.meters[split].update(true, outputs['pred_score'], loss, self._lr(), seconds)
         self._batch_start = time.perf_counter()
         return loss, (~true.isnan()).sum()
 
