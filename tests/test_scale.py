@@ -83,7 +83,8 @@ def train(layer: torch.nn.Module, graph: Graph) -> None:
     out.square().mean().backward()
     assert out.shape == x.shape
     for name, parameter in layer.named_parameters():
-        assert parameter.grad is not None and parameter.grad.isfinite().all(), name
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
         # b of a tree is a factor of all entries, which the denominator divides out: its gradient is rounding, or 0.
         assert parameter.grad.any() or name == 'mask.b', name
 
