@@ -1,4 +1,4 @@
-r"""Garbage collection that passes over what libraries hold: a million objects that stay."""
+r"""Garbage collection that passes over what libraries hold: hundreds of thousands of objects that stay."""
 
 from __future__ import annotations
 
