@@ -25,7 +25,7 @@ MORE = 4
 
 @dataclass(frozen=True)
 class Verdict:
-    r"""The verdict about a mask, in one word and in one sentence, and the best models by validation, with a mask and without."""
+    r"""The verdict about a mask, in one word and one sentence, and the best models by validation, with a mask and without."""
 
     word: str  # "gain", "loss", "none" (no gain seen) or "undecided"
     sentence: str
