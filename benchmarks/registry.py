@@ -73,6 +73,9 @@ BENCHMARKS = {
     'interlacer': Benchmark('interlacer', 'Interlacers on simulated cloth: error and speed', ('interlacer',)),
     'motifs': Benchmark('motifs', 'GKAT on motifs and induced cycles', ('motifs',)),
     'citation': Benchmark('citation', 'GKAT and GAT on citation networks', ('citation',)),
+    'citation_softmax': Benchmark(
+        'citation', 'GKAT with the softmax kernel itself, and GAT', ('citation_softmax',), 'run_softmax'
+    ),
     'tu': Benchmark('tu', 'GKAT on TU sets, compared with message passing and no graph', ('tu',)),
     'gkat_ablations': Benchmark(
         'gkat_ablations',
