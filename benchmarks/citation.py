@@ -210,9 +210,6 @@ def _train(job: Job, training: Training, root: str) -> dict[str, float]:
     best, least, accuracy, since, seconds = (-1.0, 0.0), math.inf, 0.0, 0, []
     for _ in range(training.epochs):
         start = time.perf_counter()
-        if isinstance(model, GKAT) and model.dynamic:
-            graph = Graph.from_data(data)
-            model.resample(data.x, graph)
         optimizer.zero_grad()
         out = model(data.x, data.edge_index, graph=graph)
         F.cross_entropy(out[data.train_mask], data.y[data.train_mask]).backward()

@@ -206,21 +206,13 @@ class RWGNKMask(WalkingMask):
         prepared = (self.alpha > 0,) if self.exact else (self.seed, self.fresh)
         return type(self), self.walk_settings, *prepared
 
-    def prepare(
-        self, graph: Graph, generator: torch.Generator | None = None, transition: Tensor | None = None
-    ) -> ExpectedVisits | PairedWalks:
-        r"""Samples walks, or computes their expectation. Unnormalized transition probabilities of the edges, :obj:`[E]`,
-        override :obj:`transition` of the mask, and new walks are then sampled.
-        """
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpectedVisits | PairedWalks:
         if self.weighted:
             warn_of_lost_gradient(self, graph)
         settings = self.walk_settings
-        seed = None if self.fresh or generator is not None or transition is not None else self.seed
-        if transition is not None:
-            settings = replace(settings, transition='weight')
-            graph = _weighted(graph, transition)
         if self.exact:
             return self._expect(graph, settings.transition)
+        seed = None if self.fresh or generator is not None else self.seed
         stored = load_walks(graph, settings, 'rwgnk') if seed is not None else None
         return PairedWalks(*stored) if stored else paired_walks(graph, settings, seed, generator, self.fresh)
 

@@ -2,7 +2,8 @@ r"""Linear attention layers that create their mask and are named after it."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch import Tensor
@@ -12,9 +13,11 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HopMask, SinDegreeMask, ToeplitzMask
 from pyg_topomask.masks.rwgnk import RWGNKMask
-from pyg_topomask.nn.inputs import as_graph, check_features, input_of, with_mask
+from pyg_topomask.nn.inputs import graph_for, with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.utils.functorch import is_exporting, unwrapped
 from pyg_topomask.utils.options import options_of
+from pyg_topomask.walks.steps import SAMPLERS
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -158,10 +161,23 @@ class RWGNKAttention(MaskedLinearAttention):
         M_{ij} = \frac{\mathbf{F}_i \mathbf{F}_j^{\top}}{\| \mathbf{F}_i \|_2^{\alpha} \, \| \mathbf{F}_j \|_2^{\alpha}}
 
     With :obj:`graph=Graph.from_data(data)`, the layer uses the walks stored by
-    :class:`~pyg_topomask.transforms.AddRandomWalkKernel`. Otherwise, it samples the walks. :meth:`resample` makes the kernel
-    dynamic.
+    :class:`~pyg_topomask.transforms.AddRandomWalkKernel`. Otherwise, it samples the walks.
+
+    With :obj:`dynamic=True`, walks follow the current attention of the layer (App. A.5.2). A walk hops from node :math:`i` to
+    node :math:`j` with probability
+
+    .. math::
+        P_{ij} = \frac{1}{H} \sum_h \frac{A_{ij} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_j^h)|}
+        {\sum_{j'} A_{ij'} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_{j'}^h)|}
+
+    :math:`\mathbf{A}` counts edges, or has absolute edge weights with :obj:`transition="weight"`. If a head gives weight 0 to
+    all edges of a node, they get equal probabilities. Training samples such walks in every forward pass, and evaluation uses
+    :obj:`seed`. No gradient flows through the probabilities.
 
     Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops.
+
+    Args:
+        dynamic (bool): Let the walks follow the attention. (default: :obj:`False`)
 
     Example:
         >>> attention = RWGNKAttention(16, heads=4, num_walks=8)
@@ -171,53 +187,45 @@ class RWGNKAttention(MaskedLinearAttention):
 
     mask: RWGNKMask
 
-    def __init__(self, channels: int, heads: int = 1, **options: Unpack[RWGNKAttentionOptions]) -> None:
+    def __init__(self, channels: int, heads: int = 1, dynamic: bool = False, **options: Unpack[RWGNKAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(RWGNKMask, heads, options))
+        self.dynamic = dynamic
+        settings = self.mask.walk_settings
+        self.transition = settings.transition
+        if not dynamic:
+            return
+        if self.mask.resample != 'never':
+            raise ArgumentError('resample', f'{self.mask.resample!r} with dynamic=True, which samples new walks', '"never"')
+        if SAMPLERS[settings.sampler].repelling:
+            given = f'{settings.sampler!r} with dynamic=True, whose walkers share the edges evenly'
+            raise ArgumentError('sampler', given, '"iid", "antithetic" and "coupled"')
+        self.mask.walk_settings = replace(settings, transition='weight')
+        self.mask.resample = 'forward'
+
+    def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
+        if self.dynamic:
+            return self._attend_dynamic(generator, x, *given)
+        return super()._attend(generator, x, *given)
+
+    @torch.compiler.disable
+    def _attend_dynamic(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
+        if is_exporting():
+            raise ArgumentError('dynamic', 'True under torch.export', 'False')
+        graph = graph_for(self, x, *given)
+        if not graph.segments.is_whole:
+            raise ArgumentError('dynamic', 'True on a sharded graph', 'False')
+        transition = unwrapped(self._transition(x, graph))
+        if transition.dim() > 1:
+            raise ArgumentError('dynamic', 'True under vmap', 'False')
+        mask = self.mask(graph.with_weights(transition), generator)
+        return self._attend_under(mask, x, graph if self.looked_at else None)
 
     @torch.no_grad()
-    def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
-        r"""Samples the walks of the dynamic kernel (App. A.5.2). A walk hops from node :math:`i` to node :math:`j` with
-        probability
-
-        .. math::
-            P_{ij} = \frac{1}{H} \sum_h \frac{A_{ij} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_j^h)|}
-            {\sum_{j'} A_{ij'} \, |\phi(\mathbf{q}_i^h)^{\top} \phi(\mathbf{k}_{j'}^h)|}
-
-        This is the current attention of the layer, masked by the adjacency matrix and averaged over the heads. If a head gives
-        weight 0 to all edges of a node, they get equal probabilities. No gradient flows through the probabilities.
-
-        :obj:`graph` stores the walks for all layers whose masks have equal settings. Call this method on a new
-        :class:`~pyg_topomask.graphs.Graph` once per epoch, and pass this graph to the layer in training and in evaluation. Use
-        different seeds to give each layer walks by its own attention. With :obj:`num_walks=None`, the method computes the
-        exact expectation of such walks.
-
-        Use this method in full-batch training, because walks belong to one graph. No YAML option calls it.
-
-        Args:
-            x (torch.Tensor): The node features, :obj:`[N, channels]`.
-            graph (Graph): A new graph.
-            generator (torch.Generator, optional): The source of random numbers; :obj:`None` is torch's global generator.
-                (default: :obj:`None`)
-
-        Raises:
-            ValueError: If :obj:`graph` already stores walks for this layer or cannot store walks, :obj:`x` does not fit, or
-                the layer samples walks in every forward pass.
-        """
-        if self.mask.resample != 'never':
-            raise ArgumentError('resample', f'{self.mask.resample!r}, which samples new walks in any case', '"never"')
-        check_resampling(x, *input_of(self.lin_q), graph)
-        if graph.weight.requires_grad:
-            given = 'edge weights that require a gradient, on which no walks are kept'
-            raise ArgumentError('graph', given, 'weights that require none')
-        state = self.mask.prepare(graph, generator, self._transition(x, graph))
-        if graph.cached(self.mask.settings(), lambda: state) is not state:
-            raise ArgumentError('graph', 'a graph that holds walks for this layer', 'a new one')
-
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.row_and_col(self.mask.flow)
         q, k = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k))
         q, k = self.feature_map(q, k, graph.segments)
-        edge = torch.ones_like(graph.weight) if self.mask.walk_settings.transition == 'uniform' else graph.weight.abs()
+        edge = torch.ones_like(graph.weight) if self.transition == 'uniform' else graph.weight.abs()
         edge = edge.unsqueeze(1).expand(-1, self.heads)
         share = edge * (q[row] * k[col]).sum(-1).abs()
 
@@ -227,11 +235,3 @@ class RWGNKAttention(MaskedLinearAttention):
         share = torch.where(total(share) > 0, share, edge.to(share.dtype))
         whole = total(share)
         return (share / whole.masked_fill(whole == 0, 1.0)).mean(1)
-
-
-def check_resampling(x: Tensor, channels: int, dtype: torch.dtype, graph: Graph) -> None:
-    r"""Raises a :class:`ValueError` unless the graph can store walks, and the node features fit the graph and the layer."""
-    if not isinstance(graph, Graph):
-        raise ArgumentError('graph', f'{type(graph).__name__}, which keeps no walks', 'Graph.from_data(data)')
-    check_features(x, channels, dtype)
-    as_graph(x, graph=graph)

@@ -45,9 +45,12 @@ def is_transformed(x: Any) -> bool:
 
 def unwrapped(x: Tensor) -> Tensor:
     r"""Returns the plain tensor inside any wrappers of ``torch.func``, detached. Under ``vmap``, it has the batch dimension."""
-    while is_transformed(x):
-        x = torch._C._functorch.get_unwrapped(x)
-    return x.detach()
+    if not is_transforming():
+        return x.detach()
+    with temporarily_clear_interpreter_stack():
+        while torch._C._functorch.is_functorch_wrapped_tensor(x):
+            x = torch._C._functorch.get_unwrapped(x)
+        return x.detach()
 
 
 # The keys that the dispatcher leaves out within an operator if a mode watches it.

@@ -6,11 +6,13 @@ import torch
 from graphs import small_digraph, small_graph, uneven_graphs, with_features
 from oracles import confidence
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch.utils.checkpoint import checkpoint
+from torch_geometric.data import Data
 
 from pyg_topomask import Graph
 from pyg_topomask.nn.named_attention import RWGNKAttention
-from pyg_topomask.testing import assert_permutation_equivariant
+from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
+from pyg_topomask.transforms import AddRandomWalkKernel
 
 
 def run(layer: RWGNKAttention, data: Data) -> Tensor:
@@ -45,76 +47,118 @@ def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data, weighted: bool 
     return probability
 
 
-def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
-    data, walks = small_digraph(), 4000
-    x = torch.randn(6, 8)
-    layer = RWGNKAttention(8, 2, num_walks=walks, max_walk_length=1)
-    with torch.no_grad():
-        layer.lin_q.bias[:4] = -9.0  # of no edges of the first head ReLU leaves any weight
-    graph = Graph.from_tensors(data.edge_index, 6)
-    layer.resample(x, graph, torch.Generator().manual_seed(0))
-    state = graph.state(layer.mask)
-    first = state.query.length == 1
-    frequencies = np.zeros((6, 6))
-    frequencies[state.query.start[first], state.query.visited[first]] = state.query.load[first]
-    expected = attention_hops(layer, x, data)
-    assert np.ptp(expected[expected > 0]) > 0.1
-    assert (expected[data.edge_index[1], data.edge_index[0]] > 0).all()
-    error = np.sqrt(expected * (1 - expected) / walks)
-    assert (np.abs(frequencies - expected) <= confidence(36) * error + 1e-4).all()
+def walked(layer: RWGNKAttention, *arguments: object, **keywords: object) -> tuple[Tensor, Graph, np.ndarray]:
+    """The output of a layer, the graph that its mask walks on, and the mask."""
+    seen: list[tuple[Graph, np.ndarray]] = []
+    hook = layer.mask.register_forward_hook(lambda _, given, mask: seen.append((given[0], mask.to_dense().detach().numpy())))
+    try:
+        out = layer(*arguments, **keywords)
+    finally:
+        hook.remove()
+    ((graph, mask),) = seen
+    return out, graph, mask
 
 
 @pytest.mark.parametrize('weighted', [False, True])
 def test_exact_kernel_of_the_attention(weighted: bool) -> None:
     data, x = small_digraph(), torch.randn(6, 8)
-    transition = 'weight' if weighted else 'uniform'
-    layer = RWGNKAttention(8, 2, num_walks=None, max_walk_length=2, lam=0.5, alpha=0.0, transition=transition)
+    layer = RWGNKAttention(
+        8,
+        2,
+        dynamic=True,
+        num_walks=None,
+        max_walk_length=2,
+        lam=0.5,
+        alpha=0.0,
+        transition='weight' if weighted else 'uniform',
+    )
     with torch.no_grad():
-        layer.lin_q.bias[:4] = -9.0
-    graph = Graph.from_tensors(data.edge_index, 6, data.edge_weight)
-    layer.resample(x, graph)
+        layer.lin_q.bias[:4] = -9.0  # of no edges of the first head ReLU leaves any weight
+    _, graph, mask = walked(layer, x, data.edge_index, data.edge_weight)
     step = attention_hops(layer, x, data, weighted)
+    assert np.ptp(step[step > 0]) > 0.1
+    np.testing.assert_allclose(graph.weight.numpy(), step[data.edge_index[1], data.edge_index[0]], atol=1e-6)
     frequency = np.eye(6) + 0.5 * step + 0.25 * step @ step
-    np.testing.assert_allclose(layer.mask(graph).to_dense()[1].detach().numpy(), frequency @ frequency.T, atol=1e-5)
+    np.testing.assert_allclose(mask[1], frequency @ frequency.T, atol=1e-5)
 
 
-def test_walks_stay_until_they_are_drawn_anew_on_a_new_graph() -> None:
-    data, x, layer = small_graph(), torch.randn(6, 8), RWGNKAttention(8, 2, feature_map='elu')
-
-    def outputs(seed: int) -> tuple[Tensor, Tensor]:
-        graph = Graph.from_tensors(data.edge_index, 6)
-        layer.resample(x, graph, torch.Generator().manual_seed(seed))
-        return layer(x, data.edge_index, graph=graph), layer.eval()(x, data.edge_index, graph=graph)
-
-    first, again = outputs(0)
-    assert torch.equal(first, again)
-    assert torch.equal(first, outputs(0)[0])
-    assert not torch.equal(first, outputs(1)[0])
-    assert not torch.equal(first, layer(x, data.edge_index))
+def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
+    data, walks, x = small_digraph(), 4000, torch.randn(6, 8)
+    layer = RWGNKAttention(8, 2, dynamic=True, num_walks=walks, max_walk_length=1, lam=1.0, alpha=0.0, learnable=False)
+    _, _, mask = walked(layer, x, data.edge_index, generator=torch.Generator().manual_seed(0))
+    step = attention_hops(layer, x, data)
+    frequency = np.eye(6) + step
+    np.testing.assert_allclose(mask[0], frequency @ frequency.T, atol=confidence(36) * 2 / np.sqrt(walks))
+    assert np.abs(mask[0] - np.eye(6)).max() > 0.1
 
 
-def test_walks_drawn_by_attention_stay_within_their_graph() -> None:
-    batch = Batch.from_data_list(with_features(uneven_graphs()))
-    layer, graph = RWGNKAttention(8, 2, feature_map='elu'), Graph.from_data(batch)
-    layer.resample(batch.x, graph)
-    walks = graph.state(layer.mask).query
-    assert torch.equal(batch.batch[walks.start.long()], batch.batch[walks.visited.long()])
-    assert run(layer, batch).isfinite().all()
+def test_training_draws_walks_anew_and_evaluation_does_not() -> None:
+    data, x = small_graph(), torch.randn(6, 8)
+    layer, graph = RWGNKAttention(8, 2, dynamic=True, feature_map='elu'), Graph.from_tensors(data.edge_index, 6)
+    assert not torch.equal(layer(x, graph=graph), layer(x, graph=graph))
+    torch.manual_seed(0)
+    first = layer(x, graph=graph)
+    torch.manual_seed(0)
+    assert torch.equal(first, layer(x, graph=graph))
+    layer.eval()
+    assert torch.equal(layer(x, graph=graph), layer(x, graph=Graph.from_tensors(data.edge_index, 6)))
+    other = RWGNKAttention(8, 2, dynamic=True, feature_map='elu', seed=1).eval()
+    other.load_state_dict(layer.state_dict())
+    assert not torch.equal(layer(x, graph=graph), other(x, graph=graph))
+    with torch.no_grad():
+        before = walked(layer, x, graph=graph)[1].weight
+        layer.lin_q.weight.mul_(-3.0)
+        assert not torch.allclose(before, walked(layer, x, graph=graph)[1].weight)
 
 
-def test_graphs_that_hold_walks_and_layers_that_draw_them_are_refused() -> None:
-    data, x, layer = small_graph(), torch.randn(6, 8), RWGNKAttention(8, 2)
-    graph = Graph.from_data(data)
-    layer(x, data.edge_index, graph=graph)
-    with pytest.raises(ValueError, match=r'^graph: got a graph that holds walks'):
-        layer.resample(x, graph)
-    with pytest.raises(ValueError, match=r'^resample: got'):
-        RWGNKAttention(8, 2, resample='forward').resample(x, Graph.from_data(data))
-    learned = Graph.from_tensors(data.edge_index, 6, torch.ones(14, requires_grad=True))
-    with pytest.raises(ValueError, match=r'^graph: got edge weights that require'):
-        layer.resample(x, learned)
-    for wrong in (torch.randn(12, 7), torch.randn(12, 8), torch.randn(6, 7), x.double()):
-        with pytest.raises(ValueError, match=r'^x: got'):
-            layer.resample(wrong, Graph.from_data(data))
-    with pytest.raises(ValueError, match=r'^graph: got Data'):
-        layer.resample(x, data)
+@pytest.mark.parametrize('num_walks', [4, None])
+def test_dynamic_walks_stay_within_their_graph(num_walks: int | None) -> None:
+    layer = RWGNKAttention(8, 2, dynamic=True, feature_map='elu', num_walks=num_walks).eval()
+    assert_batch_invariant(layer, with_features(uneven_graphs()), tolerance=1e-4)
+
+
+@pytest.mark.parametrize('reentrant', [False, True])
+def test_checkpointing_repeats_dynamic_walks(reentrant: bool) -> None:
+    data, layer = small_graph(), RWGNKAttention(8, 2, dynamic=True, feature_map='elu')
+    x = torch.randn(6, 8, requires_grad=True)
+    gradients = []
+    for again in (False, True):
+        torch.manual_seed(0)
+        out = checkpoint(layer, x, data.edge_index, use_reentrant=reentrant) if again else layer(x, data.edge_index)
+        gradients.append(torch.autograd.grad(out.square().sum(), x)[0] if not reentrant else _gradient(out, x))
+    torch.testing.assert_close(*gradients)
+
+
+def _gradient(out: Tensor, x: Tensor) -> Tensor:
+    """Reentrant checkpointing works with backward() alone."""
+    x.grad = None
+    out.square().sum().backward()
+    return x.grad.clone()
+
+
+def test_dynamic_walks_under_transforms_and_compiled() -> None:
+    data, x = small_graph(), torch.randn(6, 8)
+    layer = RWGNKAttention(8, 2, dynamic=True, feature_map='elu').eval()
+    expected = layer(x, data.edge_index)
+    out = torch.func.functional_call(layer, dict(layer.named_parameters()), (x, data.edge_index))
+    torch.testing.assert_close(out, expected)
+    gradient = torch.func.grad(lambda x: layer(x, data.edge_index).square().sum())(x)
+    given = x.clone().requires_grad_()
+    torch.testing.assert_close(gradient, torch.autograd.grad(layer(given, data.edge_index).square().sum(), given)[0])
+    with torch.no_grad():
+        torch.testing.assert_close(torch.compile(layer, backend='eager')(x, data.edge_index), expected)
+    with pytest.raises(ValueError, match=r'^dynamic: got True under vmap'):
+        torch.vmap(lambda x: layer(x, data.edge_index))(torch.stack([x, x]))
+    with pytest.raises(ValueError, match=r'^dynamic: got True under torch.export'):
+        torch.export.export(layer, (x, data.edge_index), strict=False)
+
+
+def test_what_dynamic_walks_cannot_do_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"^resample: got 'forward' with dynamic=True"):
+        RWGNKAttention(8, 2, dynamic=True, resample='forward')
+    with pytest.raises(ValueError, match=r"^sampler: got 'repelling' with dynamic=True"):
+        RWGNKAttention(8, 2, dynamic=True, sampler='repelling')
+    data = AddRandomWalkKernel()(small_graph())
+    layer = RWGNKAttention(8, 2, dynamic=True).eval()
+    with pytest.warns(UserWarning, match=r'^graph: got stored walks'):
+        layer(torch.randn(6, 8), graph=Graph.from_data(data))

@@ -17,7 +17,7 @@ from pyg_topomask.nn import options as of_layers
 CLASSES: list[tuple[type, type, set[str]]] = [
     (nn.GRFAttention, of_layers.GRFAttentionOptions, {'channels', 'heads'}),
     (nn.HopAttention, of_layers.HopAttentionOptions, {'channels', 'heads'}),
-    (nn.RWGNKAttention, of_layers.RWGNKAttentionOptions, {'channels', 'heads'}),
+    (nn.RWGNKAttention, of_layers.RWGNKAttentionOptions, {'channels', 'heads', 'dynamic'}),
     (nn.SinDegreeAttention, of_layers.SinDegreeAttentionOptions, {'channels', 'heads', 'feature_map'}),
     (nn.ToeplitzAttention, of_layers.ToeplitzAttentionOptions, {'channels', 'heads', 'shape_dims'}),
     (nn.GRFSoftmaxAttention, of_layers.GRFSoftmaxAttentionOptions, {'channels', 'heads'}),

@@ -180,15 +180,16 @@ def walks_of(transform: str) -> tuple[str, dict[str, Any]]:
 
 def reads_walks() -> bool:
     r"""Returns whether the configured model may read stored walks. A GPS model does so only if an attention in its layers does.
-    Stitched walks are not stored, and a sharded graph stores none.
+    Stitched walks and those along the attention are not stored, and a sharded graph stores none.
     """
     if cfg.topomask.shard == 'graph':
         return False
     if any(walks_of(transform)[1].get('stitch', 1) != 1 for transform in PREPARES_FOR):
         return False
     if cfg.model.type not in ('GPSModel', 'TopoGPSModel'):
-        return True
-    names = {name for name in named_attentions() if not cfg.topomask.get(name, {}).get(EDGE_WEIGHTS)}
+        return cfg.model.type != 'GKAT' or not cfg.topomask.model.get('dynamic')
+    options = {name: cfg.topomask.get(name, {}) for name in named_attentions()}
+    names = {name for name, given in options.items() if not given.get(EDGE_WEIGHTS) and not given.get('dynamic')}
     if 'Masked' in names:
         names |= set(re.findall(r'\w+', str(configured_tree(cfg.topomask.Masked.mask))))
     return bool(names & {*ATTENTIONS, *MASKS} - WITHOUT_WALKS)

@@ -3,7 +3,7 @@ r"""The graph kernel attention Transformer."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +18,7 @@ from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared, linear
-from pyg_topomask.nn.named_attention import RWGNKAttention, check_resampling
+from pyg_topomask.nn.named_attention import RWGNKAttention
 from pyg_topomask.nn.sparse_mask_attention import MaskedSoftmaxAttention
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, is_whole
 from pyg_topomask.utils.options import options_of
@@ -64,7 +64,8 @@ class GKAT(torch.nn.Module):
             (default: :obj:`None`)
         explicit (bool): Form the mask and the attention of each graph as dense matrices, in :math:`O(N^2)`. This is GKAT-0,
             the reference in Table 3. Parameters and outputs are the same. (default: :obj:`False`)
-        dynamic (bool): Give each layer separate walks, for :meth:`resample`. (default: :obj:`False`)
+        dynamic (bool): Let the walks of each layer follow its attention, see :class:`~pyg_topomask.nn.RWGNKAttention`.
+            (default: :obj:`False`)
         project (bool): Apply a linear layer to the concatenated heads of a layer. With :obj:`False`, the heads are only
             concatenated, as in GAT and App. A.5.2. Without a readout, the last layer then has one head with :obj:`out_channels`
             channels, and no ELU or linear layer follows it. (default: :obj:`True`)
@@ -129,7 +130,6 @@ class GKAT(torch.nn.Module):
         self.in_channels = in_channels
         self.readout = readout
         self.dropout = dropout
-        self.dynamic = dynamic
         # A batch of one node has no variance to normalize by.
         self.norm = BatchNorm(in_channels, allow_single_element=True) if norm else torch.nn.Identity()
         self.lin_in = None if lin_channels is None else linear(in_channels, lin_channels)
@@ -147,6 +147,7 @@ class GKAT(torch.nn.Module):
                 attention = RWGNKAttention(
                     channels,
                     num_heads,
+                    dynamic,
                     seed=wrapped_seed(seed + layer) if dynamic else seed,
                     feature_map=FavorFeatures(width, num_features) if feature_map == 'favor' else feature_map,
                     route='blocks' if explicit else 'auto',
@@ -187,26 +188,6 @@ class GKAT(torch.nn.Module):
             if self.lin_out is not None or layer is not self.layers[-1]:
                 x = F.elu(x)
         return x if self.lin_out is None else self.lin_out(self._pool(x, graph))
-
-    @torch.no_grad()
-    def resample(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> None:
-        r"""Samples the walks of all layers by their current attention, if the model is :obj:`dynamic`. Arguments and errors are
-        those of :meth:`RWGNKAttention.resample <pyg_topomask.nn.RWGNKAttention.resample>`. Call it once per
-        epoch on a new :obj:`graph`, and pass this graph to the model. Use it in full-batch training. No YAML option calls it.
-        """
-        if not self.dynamic:
-            raise ArgumentError('dynamic', 'False for resample, where all layers share walks', 'True')
-        check_resampling(x, self.in_channels, next(self.parameters()).dtype, graph)
-        modes = {module: module.training for module in self.modules()}  # parts of a model may be frozen
-        self.eval()
-        try:
-            x = self._first(x)
-            for layer in cast('list[RWGNKAttention]', list(self.layers)):
-                layer.resample(x, graph, generator)
-                x = F.elu(layer(x, graph=graph))
-        finally:
-            for module, training in modes.items():
-                module.training = training
 
     def _first(self, x: Tensor) -> Tensor:
         x = self.norm(x)

@@ -186,6 +186,14 @@ def test_a_sharded_graph_stores_no_walks(configure: Callable[..., None]) -> None
     assert not reads_walks()
 
 
+def test_walks_along_the_attention_are_not_stored(configure: Callable[..., None]) -> None:
+    for dynamic in (False, True):
+        configure(f'gt.layer_type GINE+RWGNK topomask.RWGNK.dynamic {dynamic}')
+        assert reads_walks() != dynamic
+        configure(f"model.type GKAT topomask.model {{'dynamic':{dynamic}}}")
+        assert reads_walks() != dynamic
+
+
 def test_walks_of_a_composed_mask_that_leaves_their_number_open(configure: Callable[..., None]) -> None:
     configure('gt.layer_type GINE+Masked topomask.transforms []')
     cfg.topomask.Masked.mask = '{GRF: {p_halt: 0.3}}'

@@ -13,7 +13,6 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask import Graph
 from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.models import GKAT
-from pyg_topomask.nn.named_attention import RWGNKAttention
 from pyg_topomask.testing import assert_batch_invariant
 from pyg_topomask.transforms import AddRandomWalkKernel
 
@@ -179,12 +178,8 @@ def test_weights_count_where_walkers_hop_by_them(settings: dict[str, object]) ->
     for transition in ('uniform', 'weight'):
         model, outputs = GKAT(5, 4, 3, readout=None, transition=transition, **settings), []
         for weight in (torch.ones_like(data.edge_weight), ends):
-            if model.dynamic:
-                graph = Graph.from_tensors(data.edge_index, 30, weight)
-                model.resample(data.x, graph, torch.Generator().manual_seed(0))
-                outputs.append(model(data.x, data.edge_index, graph=graph))
-            else:
-                outputs.append(model(data.x, data.edge_index, weight))
+            generator = torch.Generator().manual_seed(0) if 'dynamic' in settings else None
+            outputs.append(model(data.x, data.edge_index, weight, generator=generator))
         assert torch.equal(*outputs) == (transition == 'uniform')
 
 
@@ -214,52 +209,19 @@ def test_one_node_is_trained_on() -> None:
 
 def test_walks_of_each_layer_follow_its_attention() -> None:
     data = with_features(uneven_graphs(), 5)[2]
-    model = GKAT(5, 4, 3, feature_map='elu', dynamic=True, dropout=0.5, norm=True, num_walks=64)
-    graph = Graph.from_data(data)
+    model = GKAT(5, 4, 3, feature_map='elu', dynamic=True, num_walks=64).eval()
     with torch.no_grad():
         for sharp in model.layers:  # so that the walks tell small changes of the attention
             sharp.lin_q.weight.mul_(30.0)
             sharp.lin_k.weight.mul_(10.0)
-    means = model.norm.module.running_mean.clone()
-    model.resample(data.x, graph, torch.Generator().manual_seed(0))
-    assert model.training
-    assert torch.equal(means, model.norm.module.running_mean)
-    states = [graph.state(layer.mask) for layer in model.layers]
-    assert states[0] is not states[1]
-    layer_graph, generator = Graph.from_data(data), torch.Generator().manual_seed(0)
-    x = model.eval().norm(data.x)
-    layer: RWGNKAttention
-    for layer, state in zip(model.layers, states, strict=True):
-        layer.resample(x, layer_graph, generator)
-        assert torch.equal(layer_graph.state(layer.mask).query.load, state.query.load)
-        x = torch.nn.functional.elu(layer(x, graph=layer_graph))
-    with torch.no_grad():
-        for changed in model.layers:
-            changed.lin_q.weight.mul_(-3.0)
-    later = Graph.from_data(data)
-    model.resample(data.x, later, torch.Generator().manual_seed(0))
-    assert not torch.equal(later.state(model.layers[0].mask).query.load, states[0].query.load)
-    with pytest.raises(ValueError, match=r'^dynamic: got False'):
-        GKAT(5, 4, 3).resample(data.x, Graph.from_data(data))
-
-
-def test_resampling_leaves_modes_as_they_were() -> None:
-    data, model = with_features(uneven_graphs(), 5)[2], GKAT(5, 4, 3, feature_map='elu', dynamic=True, norm=True)
-    model.norm.eval()  # frozen
-    modes = {name: module.training for name, module in model.named_modules()}
-    assert set(modes.values()) == {True, False}
-    model.resample(data.x, Graph.from_data(data))
-    assert {name: module.training for name, module in model.named_modules()} == modes
-    graph = Graph.from_data(data)
-    with pytest.raises(ValueError, match=r'^graph: got Data, which keeps no walks; accepted: Graph'):
-        model.resample(data.x, data)
-    for x in (data.x[:, :2], data.x[:4], data.x.double()):
-        with pytest.raises(ValueError, match=r'^x: got'):
-            model.resample(x, graph)
-    model(data.x, data.edge_index, graph=graph)
-    with pytest.raises(ValueError, match=r'^graph: got a graph that holds walks'):
-        model.resample(data.x, graph)
-    assert {name: module.training for name, module in model.named_modules()} == modes
+    seen = []
+    for layer in model.layers:
+        layer.mask.register_forward_pre_hook(lambda _, given: seen.append(given[0].weight))
+    run(model, data)
+    assert not torch.allclose(*seen)
+    still = GKAT(5, 4, 3, feature_map='elu', num_walks=64).eval()
+    still.load_state_dict(model.state_dict())
+    assert not torch.allclose(run(model, data), run(still, data))
 
 
 def test_training_tells_graphs_apart_that_differ_in_their_edges_alone() -> None:
