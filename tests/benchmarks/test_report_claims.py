@@ -97,7 +97,15 @@ def test_rwgnk_speed(factor, verdict, tmp_path):
     # The paper's is the graph of PubMed's size.
     rows = [(3_327, layer, 30, 5.0, 0.5), (19_717, layer, factor, 0.25, 0.05), (100_000, layer, '', 0.1, '')]
     write(tmp_path, 'gkat_speed', table(columns, *rows))
-    assert decide(tmp_path, 'Table 3', 'gkat_speed') == (verdict, f'{factor} times')
+    assert decide(tmp_path, 'Table 3', 'gkat_speed', 'trains') == (verdict, f'{factor} times')
+
+
+@pytest.mark.parametrize(('share', 'verdict'), [(0.04, TREND), (1.1, UNDECIDED)])
+def test_rwgnk_memory(share, verdict, tmp_path):
+    layer = 'RWGNK, 4 walks, 256 random features'
+    rows = [(3_327, layer, 2.0), (19_717, layer, share), (19_717, 'GATConv', 2.0), (100_000, layer, '')]
+    write(tmp_path, 'gkat_speed', table('nodes|layer|memory / GKAT-0', *rows))
+    assert decide(tmp_path, 'Table 3', 'gkat_speed', 'memory') == (verdict, str(share))
 
 
 #: Seeds of attentions without a mask, and of those with a gap to them.
