@@ -36,11 +36,12 @@ def outer(k: Tensor, values: Tensor) -> Tensor:
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, _, constants, *_ = inputs
-    mask, values = inputs.mask(), with_ones(v)
+    mask = inputs.mask()
     if mask.has_machine_code() and uses_numba(q.device):
         total, denominator = mask.attend(q, k, v), (q * mask.apply(k)).sum(-1)
         inverse = inverse_weight(denominator, (q.abs() * mask.magnitude(k.abs())).sum(-1))
         return total.mul_(inverse.unsqueeze(-1)), inverse
+    values = with_ones(v)
     total = torch.zeros_like(values)
     for features in _slices(k, values, constants):
         product = mask.apply(outer(k[..., features], values)).unflatten(2, (-1, values.size(-1)))
@@ -54,20 +55,21 @@ def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
     q, k, v, tensors, constants, *_ = inputs
-    mask, values = inputs.mask(), with_ones(v)
+    mask = inputs.mask()
     numerator, denominator = gradients_of_sums(grads[0], *outputs)
 
     def apply(x: Tensor, *learned: Tensor) -> Tensor:
         return inputs.mask(learnable, learned).apply(x)
 
     if mask.has_machine_code(learnable) and uses_numba(q.device):
+        grad_q, grad_k, grad_v, *grad_tensors = mask.attend_backward(learnable, q, k, v, numerator)
         of_sizes: Any = torch.func.vjp(apply, k, *(tensors[index] for index in learnable))
         size, pull = of_sizes
-        grad_q, grad_k, grad_v, *grad_tensors = mask.attend_backward(learnable, q, k, v, numerator)
+        grad_q.addcmul_(denominator.unsqueeze(-1), size)
         grad_key, *grad_learned = pull(q * denominator.unsqueeze(-1))
         learned = [grad.add_(each) for grad, each in zip(grad_learned, grad_tensors, strict=True)]
-        return [grad_q.addcmul_(denominator.unsqueeze(-1), size), grad_k.add_(grad_key), grad_v, *learned]
-    grad = torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
+        return [grad_q, grad_k.add_(grad_key), grad_v, *learned]
+    values, grad = with_ones(v), torch.cat([numerator, denominator.unsqueeze(-1)], dim=-1)
     grad_q, grad_k, grad_values = torch.zeros_like(q), torch.zeros_like(k), torch.zeros_like(values)
     grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
 
