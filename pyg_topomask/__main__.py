@@ -14,12 +14,15 @@ from pathlib import Path
 from pyg_topomask import __version__
 from pyg_topomask.utils.configs import check_overrides, find_config, is_recommendation
 from pyg_topomask.utils.garbage import importing
+from pyg_topomask.utils.options import did_you_mean
 
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser('pyg-topomask', description='Linear attention with topological masks.')
     parser.add_argument('--version', action='version', version=f'pyg-topomask {__version__}')
-    commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
+    # With abbreviations, advise --seed 3 would train with three seeds.
+    whole = partial(argparse.ArgumentParser, allow_abbrev=False)
+    commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND', parser_class=whole)
 
     common = argparse.ArgumentParser(parser.prog, add_help=False)
     common.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
@@ -155,7 +158,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Overrides may appear before, between and after flags, but argparse accepts only one group.
     arguments, rest = parser.parse_known_args(argv)
     if rest and ('options' not in arguments or any(word.startswith('--') for word in rest)):
-        parser.error(f'unrecognized arguments: {" ".join(rest)}')
+        meant = did_you_mean(rest[0], [f'--{name}' for name in vars(arguments)])
+        parser.error(f'unrecognized arguments: {" ".join(rest)}' + (f'; {meant}' if meant else ''))
     if rest:
         arguments.options += rest
     try:
