@@ -124,7 +124,7 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
             generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
                 is not shared. (default: :obj:`None`)
         """
-        graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+        graph = Graph.of(graph)
         with torch.autocast(device_type=graph.edge_index.device.type, enabled=False):
             try:
                 return bound(self, graph, graph.state(self, generator))
