@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform
-from pyg_topomask.apps.datasets.graph_files import read_graphs
+from pyg_topomask.apps.datasets.graph_readers import read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edges import edge_weights_of
