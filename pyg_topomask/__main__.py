@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyg_topomask import __version__
 from pyg_topomask.utils.configs import check_overrides, find_config, is_recommendation
@@ -17,12 +18,17 @@ from pyg_topomask.utils.garbage import importing
 from pyg_topomask.utils.options import did_you_mean
 
 
+class _Parser(argparse.ArgumentParser):
+    r"""A parser without abbreviations, by which :obj:`advise --seed 3` would train with three seeds."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, allow_abbrev=False, **options)
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser('pyg-topomask', description='Linear attention with topological masks.')
+    parser = _Parser('pyg-topomask', description='Linear attention with topological masks.')
     parser.add_argument('--version', action='version', version=f'pyg-topomask {__version__}')
-    # With abbreviations, advise --seed 3 would train with three seeds.
-    whole = partial(argparse.ArgumentParser, allow_abbrev=False)
-    commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND', parser_class=whole)
+    commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
     common = argparse.ArgumentParser(parser.prog, add_help=False)
     common.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
