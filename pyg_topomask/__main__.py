@@ -22,15 +22,15 @@ class _Parser(argparse.ArgumentParser):
     r"""A parser without abbreviations, by which :obj:`advise --seed 3` would train with three seeds."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, allow_abbrev=False, **options)
+        super().__init__(*arguments, **{**options, 'allow_abbrev': False})
 
 
-def _parser() -> argparse.ArgumentParser:
+def _parser() -> _Parser:
     parser = _Parser('pyg-topomask', description='Linear attention with topological masks.')
     parser.add_argument('--version', action='version', version=f'pyg-topomask {__version__}')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
-    common = argparse.ArgumentParser(parser.prog, add_help=False)
+    common = _Parser(parser.prog, add_help=False)
     common.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     common.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     common.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
