@@ -13,8 +13,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.given import low_rank_operator
+from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.utils.checks import check_size, described
 
 # Buckets above `max_degree` double in width, enough for any 64-bit degree.

@@ -10,7 +10,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import PreparedBlocks
-from pyg_topomask.operators.given import Sparse
+from pyg_topomask.operators.sparse import Sparse
 
 ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
 
