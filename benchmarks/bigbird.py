@@ -11,7 +11,7 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import Mask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.given import sparse_operator
+from pyg_topomask.operators.sparse import sparse_operator
 
 __all__ = ['BigBirdMask']
 

@@ -10,18 +10,27 @@ import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from pyg_topomask import __version__
 from pyg_topomask.utils.configs import check_overrides, find_config, is_recommendation
 from pyg_topomask.utils.garbage import importing
+from pyg_topomask.utils.options import did_you_mean
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser('pyg-topomask', description='Linear attention with topological masks.')
+class _Parser(argparse.ArgumentParser):
+    r"""A parser without abbreviations, by which :obj:`advise --seed 3` would train with three seeds."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **{**options, 'allow_abbrev': False})
+
+
+def _parser() -> _Parser:
+    parser = _Parser('pyg-topomask', description='Linear attention with topological masks.')
     parser.add_argument('--version', action='version', version=f'pyg-topomask {__version__}')
     commands = parser.add_subparsers(dest='command', required=True, metavar='COMMAND')
 
-    common = argparse.ArgumentParser(parser.prog, add_help=False)
+    common = _Parser(parser.prog, add_help=False)
     common.add_argument('--cfg', required=True, metavar='NAME', help='a YAML file, or one of `list configs`')
     common.add_argument('--out', metavar='DIR', help='the output folder (default: out_dir of the YAML)')
     common.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as gt.layers 2')
@@ -155,7 +164,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Overrides may appear before, between and after flags, but argparse accepts only one group.
     arguments, rest = parser.parse_known_args(argv)
     if rest and ('options' not in arguments or any(word.startswith('--') for word in rest)):
-        parser.error(f'unrecognized arguments: {" ".join(rest)}')
+        meant = did_you_mean(rest[0], [f'--{name}' for name in vars(arguments)])
+        parser.error(f'unrecognized arguments: {" ".join(rest)}' + (f'; {meant}' if meant else ''))
     if rest:
         arguments.options += rest
     try:

@@ -417,6 +417,6 @@ def feature_map_of_name(name: str, channels: int) -> FeatureMap:
     raise ArgumentError(
         'feature_map',
         repr(name),
-        f"{sorted(FEATURE_MAPS)}, {sorted(random)} with a number of features as in 'favor:64', and FeatureMap modules",
+        f'{", ".join(FEATURE_MAPS)}, with a number of features as in favor:64 {", ".join(random)}, and FeatureMap modules',
         'MaskedSoftmaxAttention is exact, and attention(word, feature_map="softmax")' if name == 'softmax' else '',
     )

@@ -17,9 +17,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import Mask
-from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.operators.description import build, describe
-from pyg_topomask.operators.given import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.attention_op import replaced
 from pyg_topomask.ops.routes.choice import ROUTES

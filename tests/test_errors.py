@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+from torch_geometric.nn import Sequential
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.masks import GRFMask, PowerSeriesMask
+from pyg_topomask.masks import GRFMask, HopMask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.utils.checks import check_choice, check_shape, check_whole
 
@@ -75,6 +76,9 @@ def test_shapes() -> None:
         lambda: GRFMask(walk_length='fixed:1', max_walk_length=3),
         lambda: MaskedLinearAttention(4, mask=PowerSeriesMask(normalization=None, coefficients=torch.ones(1, 4), order=3))(
             torch.ones(4, 4), torch.tensor([[0, 0, 0, 1, 2, 3], [1, 2, 3, 0, 0, 0]])
+        ),
+        lambda: Sequential('x, edges, weight', [(MaskedLinearAttention(4, mask=HopMask()), 'x, edges, weight -> x')])(
+            torch.ones(2, 4), torch.tensor([[0], [1]]), torch.tensor([2.0])
         ),
     ],
 )

@@ -25,8 +25,7 @@ from pyg_topomask.masks import (
     StochasticRPEMask,
 )
 from pyg_topomask.nn import GRFAttention, MaskedLinearAttention
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.given import low_rank_operator
+from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.transforms import AddGraphRandomFeatures
 

@@ -35,7 +35,7 @@ from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.composed import Chain
 from pyg_topomask.operators.exponential import GlobalReductions
-from pyg_topomask.operators.given import Sparse
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.operators.sparse_matmul import multiply
 
 

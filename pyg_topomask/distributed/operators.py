@@ -13,10 +13,10 @@ from torch import Tensor
 from pyg_topomask.distributed.communication import all_rows, some_rows, sum_before, sum_over_processes
 from pyg_topomask.distributed.halo import BY_NUMBER, Halo, ShardEntries
 from pyg_topomask.distributed.shard import Shard, ShardSegments
-from pyg_topomask.operators.base import Composite, LowRank, MaskOperator, Multiply, Size
+from pyg_topomask.operators.base import Composite, LowRank, MaskOperator, Multiply, Size, low_rank_within
 from pyg_topomask.operators.composed import Alternatives
 from pyg_topomask.operators.exponential import positive_off_diagonal, relative_error
-from pyg_topomask.operators.given import Sparse, formed_sparse, low_rank_within
+from pyg_topomask.operators.sparse import Sparse, formed_sparse
 
 
 @dataclass(eq=False, repr=False, kw_only=True)

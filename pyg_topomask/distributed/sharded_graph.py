@@ -27,12 +27,14 @@ from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.locality import inverse
 from pyg_topomask.masks.base.mask import Mask, bind_on
 from pyg_topomask.nn.gps_conv import check_layer, convolve
 from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.ops.masked_linear_attention import linear_attention_on
 from pyg_topomask.ops.softmax_attention import softmax_attention_on
+from pyg_topomask.utils.checks import described
 from pyg_topomask.utils.random import splitmix
 
 
@@ -341,8 +343,7 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
         if partition is None:
             return
         if not isinstance(partition, Tensor) or partition.shape != (num_nodes,) or partition.is_floating_point():
-            got = tuple(partition.shape) if isinstance(partition, Tensor) else type(partition).__name__
-            raise ArgumentError('partition', got, accepted)
+            raise ArgumentError('partition', described(partition), accepted)
         if num_nodes > 0 and (int(partition.min()) < 0 or int(partition.max()) >= group.size):
             raise ArgumentError('partition', f'{int(partition.min())} to {int(partition.max())}', accepted)
 
@@ -354,9 +355,7 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
         group.check_equal('partition', int(splitmix(torch.arange(num_nodes) * group.size + partition).sum()))
         count = torch.bincount(partition, minlength=group.size)
         offsets = torch.nn.functional.pad(count.cumsum(0), (1, 0))
-        order = torch.argsort(partition, stable=True)
-        new = torch.empty_like(order)
-        new[order] = torch.arange(num_nodes)
+        new = inverse(torch.argsort(partition, stable=True))
     empty = (offsets.diff() == 0).nonzero().flatten().tolist()
     if empty:
         raise ArgumentError(

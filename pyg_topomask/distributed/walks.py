@@ -19,7 +19,7 @@ from pyg_topomask.graphs.edges import inverse_degree
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries, SparseEntries
-from pyg_topomask.operators.given import Sparse
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.utils.random import draw_seed, seeds_of_ensembles
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.features import WalkFeatures

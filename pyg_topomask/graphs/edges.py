@@ -20,8 +20,7 @@ FLOWS = ('source_to_target', 'target_to_source')
 
 def check_flow(flow: str) -> None:
     r"""Raises a :class:`ValueError` unless the flow is one of PyG's two directions of message passing."""
-    if flow not in FLOWS:
-        raise ArgumentError('flow', repr(flow), '"source_to_target" and "target_to_source"')
+    check_choice(FLOWS, flow=flow)
 
 
 def row_and_col(edge_index: Tensor, flow: str) -> tuple[Tensor, Tensor]:

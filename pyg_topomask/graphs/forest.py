@@ -142,7 +142,7 @@ class Forest:
         if matrix.nnz // 2 != num_nodes - num_trees:
             given = f'a graph with a cycle through the nodes {_cycle(matrix, tree)}'
             accepted = 'forests, in which any two nodes are joined by at most one path'
-            remedy = 'forests come from the data set: run AddForest for them, and AddSpanningForest for other graphs'
+            remedy = 'AddSpanningForest stores spanning forests of a graph with cycles, which layers take as graph=data'
             raise ArgumentError('edge_index', given, accepted, remedy)
         if root is None:
             first = np.empty(num_trees, dtype=np.int64)

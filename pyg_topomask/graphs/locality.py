@@ -27,7 +27,8 @@ def near_order(edge_index: Tensor, num_nodes: int) -> Tensor | None:
 
 def inverse(order: Tensor) -> Tensor:
     r"""Returns the inverse of a permutation."""
-    return torch.empty_like(order).index_copy_(0, order, torch.arange(order.numel(), device=order.device))
+    places = torch.arange(order.numel(), device=order.device, dtype=order.dtype)
+    return torch.empty_like(order).index_copy_(0, order.long(), places)
 
 
 def _share_of_far(edge_index: Tensor) -> float:

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.locality import inverse
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.utils.functorch import is_exporting, outside_transforms
 
@@ -221,9 +222,7 @@ class SparsePattern:
     @property
     @outside_transforms
     def T(self) -> SparsePattern:
-        perm = torch.empty_like(self.perm_t)
-        perm[self.perm_t.long()] = torch.arange(self.nnz, device=perm.device, dtype=perm.dtype)
-        return SparsePattern(self.rowptr_t, self.col_t, self.rowptr, self.col, perm)
+        return SparsePattern(self.rowptr_t, self.col_t, self.rowptr, self.col, inverse(self.perm_t))
 
 
 def _index_dtype(*sizes: int) -> torch.dtype:

@@ -16,7 +16,8 @@ from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.masks.sin_degree import SinDegreeMask
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.masks.tree import TreeMask
-from pyg_topomask.operators.given import low_rank_operator, sparse_operator
+from pyg_topomask.operators.base import low_rank_operator
+from pyg_topomask.operators.sparse import sparse_operator
 
 __all__ = [
     'AdjacencyMask',

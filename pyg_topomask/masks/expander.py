@@ -13,7 +13,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.given import sparse_operator
+from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.utils.checks import check_even, checked_seed
 from pyg_topomask.utils.random import counter_uniform
 

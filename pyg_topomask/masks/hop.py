@@ -24,7 +24,7 @@ from pyg_topomask.masks.base.kinds import LogarithmicMask
 from pyg_topomask.masks.base.series import decaying, nested_balls, one_hop_per_head, resolve_positive, series_parameter
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries
-from pyg_topomask.operators.given import lazy_sparse
+from pyg_topomask.operators.sparse import lazy_sparse
 from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.utils.functorch import outside_transforms
 

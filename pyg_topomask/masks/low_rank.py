@@ -12,8 +12,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.kinds import GivenMask, as_floating_point, check_entries
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.given import low_rank_operator
+from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.utils.checks import MAX_NODES, check_finite, check_size, check_whole, checked_seed, described
 from pyg_topomask.utils.random import generator_on
 

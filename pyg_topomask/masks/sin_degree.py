@@ -13,9 +13,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.given import low_rank_operator
-from pyg_topomask.utils.checks import check_size, described
+from pyg_topomask.operators.base import MaskOperator, low_rank_operator
+from pyg_topomask.utils.checks import check_choice, check_size, described
 
 # Buckets above `max_degree` double in width, enough for any 64-bit degree.
 _BUCKETS = 63
@@ -85,8 +84,7 @@ class SinDegreeMask(Mask):
         super().__init__(heads)
         check_size(0, max_degree=max_degree)
         check_size(embedding_dim=embedding_dim)
-        if flow not in (*FLOWS, None):
-            raise ArgumentError('flow', repr(flow), '"source_to_target", "target_to_source" and None')
+        check_choice((*FLOWS, None), flow=flow)
         self.max_degree = int(max_degree)
         self.flow = flow
         self.degree_attr = degree_attr

@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import reduce
+from functools import reduce, singledispatch
 from numbers import Real
 from typing import Any, TypeVar
 
@@ -19,6 +19,7 @@ from torch import Tensor
 from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.description import build, describe, register
 from pyg_topomask.operators.forms import PreparedBlocks, Slots, SparseEntries, entries_of_heads, sum_of_entries
@@ -320,7 +321,7 @@ class LowRank(MaskOperator):
         return out
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
-        return low_rank_rows(self.left.to(dtype), self.right.to(dtype), slots)
+        return slots.low_rank_rows(self.left.to(dtype), self.right.to(dtype))
 
     def sum_over_graphs(self, x: Tensor) -> Tensor:
         r"""Returns the sum over the graph of each node, :obj:`[N or 1, H, c]`."""
@@ -348,16 +349,41 @@ class LowRank(MaskOperator):
         return replace(self, left=left, right=right, heads=heads, cost=cost)
 
 
-def low_rank_rows(left: Tensor, right: Tensor, slots: Slots) -> Tensor:
-    r"""Returns the rows of :math:`\mathbf{A} \mathbf{B}^{\top}` at some positions, see :meth:`MaskOperator.rows`."""
-    heads = max(left.size(1), right.size(1))
-    left, right = (factor.expand(-1, heads, -1) for factor in (left, right))
-    rows = right.new_zeros(right.size(0) + 1, heads, slots.stop - slots.start)
-    for keys in slots.groups:
-        queries = keys[:, slots.start : slots.stop]
-        if queries.width > 0:
-            keys.put(rows, keys.take(right) @ queries.take(left).transpose(-1, -2))
-    return rows[:-1]
+def low_rank_operator(graph: Graph, left: Tensor, right: Tensor) -> MaskOperator:
+    r"""Binds a low-rank mask: :math:`\mathbf{M} = \mathbf{A} \mathbf{B}^{\top}` within each graph, and 0 between graphs. A
+    product costs :math:`O(N r)`.
+
+    Args:
+        graph (Graph): The graphs.
+        left (torch.Tensor): :math:`\mathbf{A}`, :obj:`[N, heads, r]`, or :obj:`[N, 1, r]` for all heads. Gradients flow to it.
+        right (torch.Tensor): :math:`\mathbf{B}`, with one of these shapes.
+
+    Raises:
+        ValueError: If the factors do not fit each other or the nodes.
+
+    Example:
+        >>> import torch
+        >>> graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), num_nodes=2)
+        >>> low_rank_operator(graph, torch.tensor([[[1.0]], [[2.0]]]), torch.tensor([[[3.0]], [[4.0]]])).to_dense()
+        tensor([[[3., 4.],
+                 [6., 8.]]])
+    """
+    shapes = tuple(left.shape), tuple(right.shape)
+    fit = all(len(shape) == 3 and shape[0] == graph.num_nodes for shape in shapes)
+    if not fit or left.size(2) != right.size(2) or len({left.size(1), right.size(1)} - {1}) > 1:
+        raise ArgumentError(
+            'left, right',
+            f'shapes {shapes[0]} and {shapes[1]} for {graph.num_nodes} nodes',
+            '[N, heads, r] and [N, 1, r], with equal r',
+        )
+    return low_rank_within(graph.segments, left, right)
+
+
+@singledispatch
+def low_rank_within(segments: Segments, left: Tensor, right: Tensor) -> MaskOperator:
+    r"""Returns the operator with the given factors. Nodes of several processes have another one."""
+    heads, cost = max(left.size(1), right.size(1)), segments.num_nodes * left.size(-1)
+    return LowRank(left, right, segments.index, segments.ptr, segments=segments, heads=heads, cost=cost)
 
 
 @dataclass(eq=False, repr=False)
@@ -423,7 +449,7 @@ class Hadamard(Composite):
         return sum((a * multiply(self.inner, b * x) for a, b in ranks), start=torch.zeros_like(x))
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:
-        return self.inner.rows(slots, dtype) * low_rank_rows(self.left.to(dtype), self.right.to(dtype), slots)
+        return self.inner.rows(slots, dtype) * slots.low_rank_rows(self.left.to(dtype), self.right.to(dtype))
 
     @property
     def T(self) -> MaskOperator:

@@ -54,6 +54,17 @@ class Slots:
         r"""Returns the same positions in several copies of the graphs, the first copy first, without groups."""
         return Slots(self.position.repeat(times), (), self.start, self.stop)
 
+    def low_rank_rows(self, left: Tensor, right: Tensor) -> Tensor:
+        r"""Returns the rows of :math:`\mathbf{A} \mathbf{B}^{\top}` at these positions, see :meth:`MaskOperator.rows`."""
+        heads = max(left.size(1), right.size(1))
+        left, right = (factor.expand(-1, heads, -1) for factor in (left, right))
+        rows = right.new_zeros(right.size(0) + 1, heads, self.stop - self.start)
+        for keys in self.groups:
+            queries = keys[:, self.start : self.stop]
+            if queries.width > 0:
+                keys.put(rows, keys.take(right) @ queries.take(left).transpose(-1, -2))
+        return rows[:-1]
+
 
 #: Entries of a mask are formed only up to this number per head.
 MAX_ENTRIES = 2**28

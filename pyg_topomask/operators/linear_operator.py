@@ -5,7 +5,6 @@ GPyTorch builds. It needs the extra :obj:`gp`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import reduce
 from typing import Any
 
 import torch
@@ -61,8 +60,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
 
     @property
     def dtype(self) -> torch.dtype:
-        floating = [tensor.dtype for tensor in self._tensors if tensor.is_floating_point()]
-        return reduce(torch.promote_types, floating) if floating else torch.get_default_dtype()
+        return self._operator.dtype
 
     def to(self, *args: Any, **kwargs: Any) -> MaskLinearOperator:
         target = torch.empty(0, dtype=self.dtype, device=self.device).to(*args, **kwargs)

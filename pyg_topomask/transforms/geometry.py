@@ -18,7 +18,7 @@ from pyg_topomask.graphs.edges import check_flow, grid_edges
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.ops.knn import check_positions, knn_graph
 from pyg_topomask.transforms.base import GraphTransform, check_has_positions, check_single
-from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed, is_whole
+from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed, described, is_whole
 
 
 @functional_transform('topo_knn_graph')
@@ -288,8 +288,7 @@ class ToGridGraph(GraphTransform):
 
     def forward(self, data: Tensor) -> Data:
         if not isinstance(data, Tensor) or data.dim() not in (2, 3, 4):
-            got = f'shape {tuple(data.shape)}' if isinstance(data, Tensor) else type(data).__name__
-            raise ArgumentError('data', got, 'tensors [C, L], [C, H, W] and [T, C, H, W]')
+            raise ArgumentError('data', described(data), 'tensors [C, L], [C, H, W] and [T, C, H, W]')
         channels_last = data.movedim(1 if data.dim() == 4 else 0, -1)
         shape = channels_last.shape[:-1]
         axes = [torch.arange(size, device=data.device) for size in shape]

@@ -15,7 +15,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
 from pyg_topomask.machine.backend import call_kernel, uses_numba
 from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.operators.given import sparse_operator
+from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.operators.sparse_matmul import multiply, sddmm
 from pyg_topomask.utils.functorch import int_or_symint, is_exporting, outside_transforms, transformable
 

@@ -153,6 +153,16 @@ def test_overrides_may_stand_anywhere(tmp_path: Path, digits: Path, capsys: pyte
     assert exit.value.code == 2
 
 
+@pytest.mark.parametrize(
+    'arguments', [['advise', '--minutes', '0', '--seed', '3'], ['train', '--cfg', 'absent', '--repea', '3']]
+)
+def test_flags_are_not_abbreviated(capsys: pytest.CaptureFixture[str], arguments: list[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(arguments)
+    assert exit.value.code == 2
+    assert re.search(r'unrecognized arguments: --(seed|repea); did you mean --\1(s|t)\?$', capsys.readouterr().err.strip())
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(['--version'])

@@ -18,7 +18,7 @@ from pyg_topomask.graphs.shared import graph_of_data, shared_graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, PackingMask
 from pyg_topomask.nn import GRFAttention, HopAttention, KMIPAttention, MaskedLinearAttention
 from pyg_topomask.operators import MaskOperator
-from pyg_topomask.operators.given import low_rank_operator
+from pyg_topomask.operators.base import low_rank_operator
 
 NODES = 12
 

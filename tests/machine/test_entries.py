@@ -17,7 +17,7 @@ from pyg_topomask.machine import backend as numba_backend
 from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries, SparseEntries
-from pyg_topomask.operators.given import lazy_sparse, sparse_operator
+from pyg_topomask.operators.sparse import lazy_sparse, sparse_operator
 from pyg_topomask.ops import masked_linear_attention
 
 compiled = pytest.importorskip('pyg_topomask.machine.entries', reason='Numba is not installed')

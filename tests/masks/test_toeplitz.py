@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.toeplitz import ToeplitzMask
 from pyg_topomask.nn import ToeplitzAttention
-from pyg_topomask.operators.given import low_rank_operator
+from pyg_topomask.operators.base import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms.geometry import AddGridShape, ToGridGraph

@@ -10,10 +10,9 @@ from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HeatKernelMask, PackingMask, PowerSeriesMask
-from pyg_topomask.operators.base import Heads, MaskOperator
+from pyg_topomask.operators.base import Heads, MaskOperator, low_rank_operator
 from pyg_topomask.operators.composed import Alternatives
 from pyg_topomask.operators.description import build, describe
-from pyg_topomask.operators.given import low_rank_operator
 
 
 def bind(heads: int = 2) -> MaskOperator:

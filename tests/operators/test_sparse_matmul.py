@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.given import Sparse
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.operators.sparse_matmul import multiply, sddmm, spmm
 
 

@@ -17,9 +17,8 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask
-from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.operators.description import describe
-from pyg_topomask.operators.given import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 
 ROUTES = ('features', 'blocks', 'edges', 'low_rank')

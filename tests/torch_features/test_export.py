@@ -32,7 +32,7 @@ from pyg_topomask.nn import (
 from pyg_topomask.operators import description
 from pyg_topomask.operators.base import Sum
 from pyg_topomask.operators.description import build, describe
-from pyg_topomask.operators.given import Sparse
+from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.transforms import AddGridShape
 
 pytestmark = pytest.mark.filterwarnings('ignore::DeprecationWarning', 'ignore::FutureWarning')

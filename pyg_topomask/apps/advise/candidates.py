@@ -175,10 +175,10 @@ class _Word:
 
 
 def candidates(profile: GraphProfile) -> tuple[list[Candidate], list[str]]:
-    r"""Returns the models for graphs of a profile, around the network of the global configuration, and the reasons why masks
-    are left out. Options of a mask that the configuration states are kept.
+    r"""Returns the models for graphs of a profile, around the network of the global configuration, and the reasons why
+    attentions are left out. Options of a mask that the configuration states are kept.
     """
-    local, _ = split_layer_type(cfg.gt.layer_type)
+    local, given = split_layer_type(cfg.gt.layer_type)
     if local == 'None':
         local = 'GINE' if cfg.dataset.edge_encoder else 'SAGE'
     layers = str(2 * int(cfg.gt.layers))
@@ -189,6 +189,8 @@ def candidates(profile: GraphProfile) -> tuple[list[Candidate], list[str]]:
     tried = [(f'{local}+{word.word}', word, word.why) for word in words[:MASKS]]
     tried.append((f'None+{words[0].word}', words[0], 'the same mask without message passing'))
     models += [Candidate(name, ('gt.layer_type', name, *_options(word)), True, why) for name, word, why in tried]
+    if given not in ('None', 'Transformer') and f'{local}+{given}' not in [model.name for model in models]:
+        left_out.append(f'{given} of gt.layer_type, because other masks come first')
     return models, left_out
 
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
 from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform
-from pyg_topomask.apps.datasets.graph_files import read_graphs
+from pyg_topomask.apps.datasets.graph_readers import read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edges import edge_weights_of
@@ -114,7 +114,7 @@ class GraphFile(FileDataset):
         if bool(missing.any()):
             raise ArgumentError('label', f'{int(missing.sum())} missing labels in {source}', 'a label for each graph or node')
         strata = labels if per_graph and labels.dim() == 1 else torch.zeros(len(graphs))
-        return graphs, _split(strata, source)
+        return graphs, _split(strata, f'graphs in {source}')
 
 
 def _rows(y: Any) -> Tensor | list[Any]:
@@ -181,7 +181,7 @@ def _set_masks(graph: Data, missing: Tensor, source: str) -> None:
     if not given:
         labeled = (~missing).nonzero().squeeze(1)
         y = graph.y[labeled]
-        for split, index in _split(y if y.dim() == 1 else torch.zeros(len(y)), source).items():
+        for split, index in _split(y if y.dim() == 1 else torch.zeros(len(y)), f'labels in {source}').items():
             graph[f'{split}_mask'] = torch.zeros(graph.num_nodes or 0, dtype=torch.bool).index_fill(0, labeled[index], True)
     for name in MASKS:
         mask = graph[name]
@@ -196,12 +196,13 @@ def _set_masks(graph: Data, missing: Tensor, source: str) -> None:
         raise ArgumentError(', '.join(MASKS), f'masks that share nodes in {source}', 'each node in one mask')
 
 
-def _split(strata: Tensor, source: str) -> dict[str, Tensor]:
-    splits = stratified(strata, SHARES)
+def _split(strata: Tensor, things: str) -> dict[str, Tensor]:
+    splits, classes = stratified(strata, SHARES), len(strata.unique())
     for name, index in splits.items():
         if index.numel() == 0:
-            given = f'{len(strata)} labels with {len(strata.unique())} classes in {source}, which leave no {name} split'
-            raise ArgumentError('label', given, 'some five labels of each class or more', 'or fewer classes')
+            given = f'{len(strata)} {things}' + f' with {classes} classes' * (classes > 1) + f', which leave no {name} split'
+            accepted = 'some five of each class or more, or fewer classes' if classes > 1 else 'some five or more'
+            raise ArgumentError('label', given, accepted)
     return splits
 
 

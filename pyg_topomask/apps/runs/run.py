@@ -262,6 +262,11 @@ class Run:
             write_csv(self.folder / 'metrics.csv', self.history, columns)
 
 
+def seconds_between() -> float:
+    r"""Returns the least time between two states of a progress bar: in a file, where each is kept, a minute."""
+    return 0.1 if sys.stderr.isatty() or 'ipykernel' in sys.modules else 60.0
+
+
 class EpochBar(tqdm):
     r"""One bar over all batches of all epochs, on stderr, so that stdout holds only results."""
 
@@ -271,9 +276,10 @@ class EpochBar(tqdm):
         self.num_epochs = num_epochs
         total, initial = num_epochs * num_batches, finished * num_batches
         looks = {'unit': 'batch', 'dynamic_ncols': True, 'disable': disable, 'leave': leave}
-        super().__init__(desc=label, total=total, initial=initial, **looks)
+        super().__init__(desc=label, total=total, initial=initial, mininterval=seconds_between(), **looks)
 
     def show(self, row: Mapping[str, float], *columns: str) -> None:
         r"""Shows the number of an epoch and those of the given metrics that it has."""
         metrics = {key: f'{row[key]:.4f}' for key in columns if key in row}
-        self.set_postfix({'epoch': f'{int(row["epoch"]) + 1}/{self.num_epochs}', **metrics})
+        text = {'epoch': f'{int(row["epoch"]) + 1}/{self.num_epochs}', **metrics}
+        self.set_postfix(text, refresh=seconds_between() < 1)

@@ -26,6 +26,7 @@ import pyg_topomask
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
+from pyg_topomask.apps.runs.run import seconds_between
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.names.attentions import (
@@ -338,7 +339,8 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
         copies = ([(data.clone(), *rest) for data, *rest in chunk] for chunk in chunks)
         transformed = Parallel(workers, return_as='generator')(delayed(_transformed)(transform, chunk) for chunk in copies)
     graphs = chain.from_iterable(transformed)
-    return tqdm(graphs, 'transforms', count, unit='graph', disable=count == 1 or not cfg.topomask.progress)
+    hidden = count == 1 or not cfg.topomask.progress
+    return tqdm(graphs, 'transforms', count, unit='graph', mininterval=seconds_between(), disable=hidden)
 
 
 def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int, int]]) -> list[Data]:

@@ -18,7 +18,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.stored import StoredBlocks
 from pyg_topomask.masks.base.heads_of_layer import HeadsOfLayer
 from pyg_topomask.operators.base import Arithmetic, Heads, MaskOperator, check_scale
-from pyg_topomask.operators.given import ENTRYWISE_PRODUCTS, sparse_product
+from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.utils.options import instance_of
@@ -124,7 +124,7 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
             generator (torch.Generator, optional): The source of random numbers. If given, the mask prepares a new state, which
                 is not shared. (default: :obj:`None`)
         """
-        graph = graph if isinstance(graph, Graph) else Graph.from_data(graph)
+        graph = Graph.of(graph)
         with torch.autocast(device_type=graph.edge_index.device.type, enabled=False):
             try:
                 return bound(self, graph, graph.state(self, generator))

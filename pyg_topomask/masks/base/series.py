@@ -218,7 +218,7 @@ class _Kernel:
             named = {}
         if kind not in KERNELS or len(named) < len(words):
             forms = '"<name>:<scale>" and "<name>:<scale>:<parameter>=<number>"'
-            raise ArgumentError('name', repr(name), f'{sorted(KERNELS)}, also as {forms}')
+            raise ArgumentError('name', repr(name), f'{", ".join(KERNELS)}, also as {forms}')
         parameters = parameters or {}
         if parameters.keys() & named.keys():
             raise ArgumentError('name', f'{name!r} with {dict(parameters)}', 'each parameter once')

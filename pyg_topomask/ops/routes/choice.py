@@ -10,7 +10,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.machine.backend import uses_numba
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import PreparedBlocks
-from pyg_topomask.operators.given import Sparse
+from pyg_topomask.operators.sparse import Sparse
 
 ROUTES = ('auto', 'features', 'blocks', 'edges', 'low_rank')
 
@@ -88,7 +88,7 @@ def _check(mask: MaskOperator, route: str, is_low_rank: bool, tracing: bool) -> 
     if is_low_rank:
         offered.add('low_rank')
     if route not in ROUTES or (route != 'auto' and route not in offered):
-        raise ArgumentError('route', f'{route!r} for this mask', sorted({'auto', *offered}))
+        raise ArgumentError('route', f'{route!r} for this mask', ', '.join(sorted({'auto', *offered})))
     segments = mask.segments
     if route == 'blocks' and not tracing and segments.num_nodes * mask.heads * segments.largest > _MOST_IN_BLOCKS:
         raise ArgumentError('route', f'"blocks" for {mask!r}', f'up to {_MOST_IN_BLOCKS:,} numbers in the blocks of all heads')

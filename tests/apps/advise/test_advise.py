@@ -97,7 +97,10 @@ def test_options_of_the_configuration_are_kept_and_others_fit() -> None:
     models, left_out = candidates(GraphProfile(**{**TREES, 'largest': 1000}))
     hop = next(model for model in models if model.masked)
     assert hop.options == ('gt.layer_type', 'GINE+Hop', 'topomask.Hop.max_hops', '6')  # 2**6 = 64 nodes within 6 hops
-    assert left_out == ['Transformer (all pairs), because a graph has more than 256 nodes']
+    assert left_out == [
+        'Transformer (all pairs), because a graph has more than 256 nodes',
+        'GRF of gt.layer_type, because other masks come first',
+    ]
 
 
 def test_an_option_that_is_stated_fixes_no_other() -> None:

@@ -41,7 +41,8 @@ def graph(y: Any, **more: Tensor) -> Data:
 
 def test_tables_become_one_graph_in_both_directions() -> None:
     write_tables()
-    with pytest.raises(ValueError, match='which leave no test split'):  # three labels do not fill three splits
+    given = '3 labels in edges.csv with 2 classes, which leave no test split; accepted: some five of each class'
+    with pytest.raises(ValueError, match=given):  # three labels do not fill three splits
         read('edges.csv', nodes='nodes.csv', label='kind')
     rows = [f'{name},{"ab"[i % 2]},{i}\n' for i, name in enumerate('dabcefghij')]
     Path('nodes.csv').write_text(''.join(['id,kind,height\n', *rows]))
@@ -118,6 +119,8 @@ def test_graphs_with_a_label_each_are_split_by_class() -> None:
 def test_other_files_of_torch() -> None:
     graphs = [graph(torch.tensor([0, 1, index % 2])) for index in range(6)]
     assert read(save(graphs))[5].y.tolist() == [0, 1, 1]  # a label for each node
+    with pytest.raises(ValueError, match=r'2 graphs in graphs\.pt, which leave no test split; accepted: some five or more'):
+        read(save(graphs[:2]))
     several = [graph(torch.tensor([[1.0, index % 2, 0.0]])) for index in range(10)]
     assert read(save(several))[1].y.tolist() == [[1.0, 1.0, 0.0]]
     text = [graph(name) for name in ['b', 'a'] * 5]

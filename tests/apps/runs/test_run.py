@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import json
 import math
 import os
@@ -15,7 +16,7 @@ import torch
 
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint, set_rng_state
 from pyg_topomask.apps.runs.devices import find_device
-from pyg_topomask.apps.runs.run import Row, Run, clear_run, locked
+from pyg_topomask.apps.runs.run import EpochBar, Row, Run, clear_run, locked
 
 fcntl = pytest.importorskip('fcntl')
 
@@ -256,3 +257,18 @@ def test_results_of_another_configuration_stay(tmp_path: Path, resume: bool, dam
     (tmp_path / 'checkpoints' / 'best.pt').unlink()
     (tmp_path / 'result.json').unlink()
     assert Run(tmp_path, '{lr: 1}', 'val_auc').load(resume=False) is None
+
+
+@pytest.mark.parametrize('terminal', [True, False])
+def test_a_progress_bar_moves_on_a_terminal_and_is_short_in_a_file(monkeypatch: pytest.MonkeyPatch, terminal: bool) -> None:
+    stream = io.StringIO()
+    monkeypatch.setattr(stream, 'isatty', lambda: terminal)
+    monkeypatch.setattr(sys, 'stderr', stream)
+    monkeypatch.delitem(sys.modules, 'ipykernel', raising=False)
+    with EpochBar('train', num_epochs=50, num_batches=2) as bar:
+        for epoch in range(50):
+            bar.update(2)
+            bar.show({'epoch': epoch, 'loss': 1.0}, 'loss')
+    states = stream.getvalue().split('\r')
+    assert 'epoch=50/50, loss=1.0000' in states[-1]
+    assert len(states) >= 50 if terminal else len(states) <= 4

@@ -187,10 +187,10 @@ def test_bad_options(tmp_path: Path, digits: Path, small: list[str], subtests: p
         ("custom_metrics ['nonsense']", "custom_metrics: got 'nonsense'; accepted:"),
         ('model.loss_fun foo', "^model.loss_fun: got 'foo'; accepted: cross_entropy, l1, mse, weighted_cross_entropy, and"),
         # What the data lacks, and where it comes from.
-        ('gt.layer_type SAGE+Tree topomask.transforms []', r'^edge_index: .* cycle .*; forests come from .* AddForest'),
+        ('gt.layer_type SAGE+Tree topomask.transforms []', r'^edge_index: .* cycle .*; AddSpanningForest'),
         (
             'gt.layer_type SAGE+Tree topomask.transforms [AddForest]',
-            r'^edge_index: .* cycle .*; forests come from .* AddForest',
+            r'^edge_index: .* cycle .*; AddSpanningForest',
         ),
         ('gt.layer_type SAGE+LowRank topomask.transforms []', r"^left: .*; it comes with .* attr_name: 'mask_left'$"),
         (
