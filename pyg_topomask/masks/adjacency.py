@@ -67,6 +67,7 @@ class AdjacencyMask(Mask):
 
     form = 'sparse'
     direction = 'followed'
+    shown = ('normalization',)
 
     def __init__(
         self,

@@ -160,6 +160,7 @@ class HeatKernelMask(DiffusionMask):
 
     form = 'product'
     renumbers = 'graph'
+    shown = ('kind',)
 
     def __init__(
         self,

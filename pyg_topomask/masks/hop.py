@@ -204,6 +204,7 @@ class HopMask(LogarithmicMask):
     renumbers = 'graph'
     direction = 'followed'
     weighted = False
+    shown = ('max_hops',)
 
     def __init__(
         self,
@@ -241,6 +242,9 @@ class HopMask(LogarithmicMask):
         logarithm, slope = self.raw_f.to(torch.promote_types(self.raw_f.dtype, torch.float32)).split(1, dim=1)
         hops = torch.arange(self.max_hops + 1, dtype=slope.dtype, device=slope.device)
         return (logarithm + slope * hops).clamp(max=_LARGEST).exp()
+
+    def extra_repr(self) -> str:
+        return super().extra_repr() + (', f=geometric' if self.geometric else '')
 
     def get_extra_state(self) -> Tensor:
         return torch.tensor(2 if self.geometric else int(self.positive))

@@ -138,6 +138,7 @@ class PowerSeriesMask(LogarithmicMask):
     form = 'sparse'
     renumbers = 'graph'
     direction = 'followed'
+    shown = ('order', 'normalization')
 
     def __init__(
         self,

@@ -61,6 +61,8 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     #: Whether nodes attend only to nodes that edges join to them, so that graphs stay apart without a batch vector. They do
     #: not if the direction is :obj:`"unused"`.
     local: bool = True
+    #: Plain arguments that the text of a mask shows even with their defaults.
+    shown: tuple[str, ...] = ()
     #: Whether the mask has warned that a graph is directed.
     told_of_direction: bool = False
     #: Whether the mask has warned that edge weights get no gradient.
@@ -159,11 +161,12 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
         return '' if self.direction is None else f', edges {self.direction}'
 
     def _changed(self) -> str:
-        r"""The arguments that are plain values and differ from their defaults."""
+        r"""The arguments that are plain values and differ from their defaults, or that are always :attr:`shown`."""
         changed = {}
         for name, argument in inspect.signature(type(self)).parameters.items():
             value = vars(self).get(name, argument.default)
-            if name != 'heads' and isinstance(value, str | int | float | tuple | None) and value != argument.default:
+            differs = isinstance(value, str | int | float | tuple | None) and value != argument.default
+            if name in self.shown or (name != 'heads' and differs):
                 changed[name] = value
         return ''.join(f', {name}={value!r}' for name, value in changed.items())
 

@@ -281,11 +281,16 @@ def test_masks_show_their_parts() -> None:
 @pytest.mark.parametrize(
     ('mask', 'text'),
     [
-        (AdjacencyMask(4), 'AdjacencyMask(heads=4, edges followed)'),
+        (AdjacencyMask(4), 'AdjacencyMask(heads=4, normalization=None, edges followed)'),
         (
             AdjacencyMask(4, None, 'rw', 'target_to_source'),
             "AdjacencyMask(heads=4, self_loop=None, normalization='rw', flow='target_to_source', edges followed)",
         ),
+        (
+            PowerSeriesMask(2, positive=False),
+            "PowerSeriesMask(heads=2, order=4, normalization='sym', positive=False, edges followed)",
+        ),
+        (HopMask(2, f='geometric'), 'HopMask(heads=2, max_hops=2, positive=True, edges followed, f=geometric)'),
         (
             ExpanderMask(4, degree=2, seed=3, input_edges=False),
             'ExpanderMask(heads=4, degree=2, input_edges=False, seed=3, edges unused)',
