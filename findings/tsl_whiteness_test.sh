@@ -6,7 +6,7 @@
 # Seen: each edge over time has one sign, but the variance counts it once for each feature. On the edges of the graph, it is counted once.
 # So the statistic is too small by the square root of the number of features: residuals that are clearly correlated over time
 # (p < 1e-8) pass as white noise with 16 features. And remove_median=True subtracts the median from the caller's array too, so that
-# the error of these residuals is another one afterwards. The script puts empty names for torch_sparse, whose extensions are not used.
+# the error of these residuals is another one afterwards. The script replaces torch_sparse, which is not used here, by an empty module.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
