@@ -15,6 +15,7 @@ from torch.nn.functional import pad
 
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.checks import as_numbers, check_not_negative, check_size
+from pyg_topomask.utils.options import did_you_mean
 
 
 def convolve(first: Tensor, second: Tensor) -> Tensor:
@@ -147,6 +148,8 @@ KERNELS: dict[str, Callable[..., list[float]]] = {
     'cosine': _cosine,
     'inverse_cosine': _cosine,
 }
+#: The accepted names, for errors.
+_NAMES = f'{", ".join(KERNELS)}, also as "<name>:<scale>" and "<name>:<scale>:<parameter>=<number>"'
 
 
 def kernel_series(name: str, order: int, **parameters: float) -> Tensor:
@@ -217,8 +220,7 @@ class _Kernel:
         except ValueError:
             named = {}
         if kind not in KERNELS or len(named) < len(words):
-            forms = '"<name>:<scale>" and "<name>:<scale>:<parameter>=<number>"'
-            raise ArgumentError('name', repr(name), f'{", ".join(KERNELS)}, also as {forms}')
+            raise ArgumentError('name', repr(name), _NAMES, '' if kind in KERNELS else did_you_mean(kind, KERNELS))
         parameters = parameters or {}
         if parameters.keys() & named.keys():
             raise ArgumentError('name', f'{name!r} with {dict(parameters)}', 'each parameter once')
@@ -336,6 +338,8 @@ def initial_series(
         given = one_hop_per_head(heads, length)
     if not isinstance(given, str):
         return series_parameter(argument, given, heads, length), None
+    if given not in KERNELS and ':' not in given:
+        raise ArgumentError(argument, repr(given), f'hops, {_NAMES}', did_you_mean(given, ('hops', *KERNELS)))
     dtype = torch.get_default_dtype()  # of a kernel, whose series is in float64
     return series_parameter(argument, named_series(argument, given, length - 1, limit, factors), heads, length, dtype), dtype
 

@@ -392,3 +392,10 @@ def test_division_by_zero_is_refused(divided: object) -> None:
     for zero in (0, 0.0):
         with pytest.raises(ValueError, match=r'^scale: got a division by 0'):
             divided / zero
+
+
+def test_an_unknown_series_names_all_that_there_are() -> None:
+    with pytest.raises(ValueError, match=r"^coefficients: got 'hop'; accepted: hops, heat, .*; did you mean hops\?"):
+        PowerSeriesMask(coefficients='hop')
+    with pytest.raises(ValueError, match=r"^modulation: got 'heatt'; accepted: hops, heat, .*; did you mean heat\?"):
+        GRFMask(modulation='heatt')
