@@ -155,6 +155,7 @@ PAPER.not_run('Tables 1, 2', 'The same holds on REDDIT-5K', 'best two', 'data no
     'GKAT is above GAT on CiteSeer and PubMed, and below it on Cora',
     differs='walks of 1 and 2 hops on Cora and CiteSeer, not 7 lengths; 5 seeds, not 15; on PubMed 8 random features, not 256, '
     '4 hops and 3 seeds',
+    why='probably because GKAT with softmax was not tuned here',
 )
 def gkat_on_citations(citation_softmax: Table, citation: Table) -> Finding:
     comparisons = []
