@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# graphblas-algorithms 2023.10.0 (networkx 3.2.1): self-loops change the clustering coefficients of directed graphs, for all nodes at once only.
+# graphblas-algorithms 2023.10.0 (networkx 3.2.1): self-loops change directed clustering coefficients, for all nodes at once only.
 #
 # Expected: clustering coefficients of directed graphs ignore self-loops (Fagiolo 2007: the diagonal of the adjacency matrix is 0), as
 # networkx does, and as this package does for undirected graphs and for a single node.
@@ -38,7 +38,8 @@ for name, graph in (('cycle', cycle), ('cycle with a self-loop', looped), ('path
     listed = [float(dict(nx.clustering(graph, [v], backend='graphblas')).get(v, 0)) for v in nodes]
     assert np.allclose(listed, seen, atol=1e-3), 'this has changed'
     mean = float(nx.average_clustering(graph, backend='graphblas'))
-    print(f'{name}: all nodes {seen}, each node alone {alone}, by the definition {right.tolist()}. Average {mean:.4f}, right {right.mean():.4f}')
+    print(f'{name}: all nodes {seen}, each node alone {alone}, by the definition {right.tolist()}. '
+          f'Average {mean:.4f}, right {right.mean():.4f}')  # fmt: skip
     assert np.allclose(alone, right) and np.allclose(list(nx.clustering(graph).values()), right), 'this has changed'
     assert np.isclose(mean, np.mean(seen), atol=1e-3), 'this has changed'
     if name == 'cycle':

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # graphblas-algorithms 2023.10.0 (networkx 3.2.1, python-graphblas 2025.2.0): Katz centrality loses all nodes without incoming edges.
 #
-# Expected: nx.katz_centrality(G, backend="graphblas") is that of networkx, x = alpha A^T x + beta. A node without incoming edges has x = beta.
+# Expected: nx.katz_centrality(G, backend="graphblas") is that of networkx, x = alpha A^T x + beta. A node without
+# incoming edges has x = beta.
 # Seen: the product A^T x is a sparse vector without these nodes, and adding the number beta in place changes the entries it has, only. So
 # sources have no value, and give nothing to the nodes they point to, which lose theirs in the next step. Of a graph without cycles the
 # result is empty. Else, it is the centrality of another graph. Isolated nodes of an undirected graph are missing too.
