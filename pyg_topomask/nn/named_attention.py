@@ -12,6 +12,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HopMask, SinDegreeMask, ToeplitzMask
+from pyg_topomask.masks.base.kinds import warn_of_lost_gradient
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.inputs import graph_for, with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
@@ -202,6 +203,13 @@ class RWGNKAttention(MaskedLinearAttention):
         self.mask.walk_settings = replace(settings, transition='weight')
         self.mask.resample = 'forward'
 
+    @property
+    def weighted(self) -> bool:
+        return self.transition == 'weight'
+
+    def __repr__(self) -> str:
+        return super().__repr__()[:-1] + (', dynamic=True)' if self.dynamic else ')')
+
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
         if self.dynamic:
             return self._attend_dynamic(generator, x, *given)
@@ -214,6 +222,8 @@ class RWGNKAttention(MaskedLinearAttention):
         graph = graph_for(self, x, *given)
         if not graph.segments.is_whole:
             raise ArgumentError('dynamic', 'True on a sharded graph', 'False')
+        if self.weighted:
+            warn_of_lost_gradient(self.mask, graph)
         transition = unwrapped(self._transition(x, graph))
         if transition.dim() > 1:
             raise ArgumentError('dynamic', 'True under vmap', 'False')
@@ -225,13 +235,16 @@ class RWGNKAttention(MaskedLinearAttention):
         row, col = graph.row_and_col(self.mask.flow)
         q, k = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k))
         q, k = self.feature_map(q, k, graph.segments)
-        edge = torch.ones_like(graph.weight) if self.transition == 'uniform' else graph.weight.abs()
+        edge = (graph.weight.abs() if self.weighted else torch.ones_like(graph.weight)).double()
         edge = edge.unsqueeze(1).expand(-1, self.heads)
-        share = edge * (q[row] * k[col]).sum(-1).abs()
+        # In lower precision, products of tiny or large features would be 0 or infinite.
+        products = [(q[row, head].double() * k[col, head].double()).sum(-1) for head in range(self.heads)]
+        share = edge * torch.stack(products, dim=1).abs()
 
         def total(value: Tensor) -> Tensor:
             return value.new_zeros(graph.num_nodes, self.heads).index_add(0, row, value)[row]
 
-        share = torch.where(total(share) > 0, share, edge.to(share.dtype))
+        sums = total(share)
+        share = torch.where((sums > 0) & sums.isfinite(), share, edge)
         whole = total(share)
-        return (share / whole.masked_fill(whole == 0, 1.0)).mean(1)
+        return (share / whole.masked_fill(whole == 0, 1.0)).mean(1).to(graph.weight_dtype)
