@@ -16,6 +16,7 @@ from pyg_topomask.masks.base.kinds import warn_of_lost_gradient
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.inputs import graph_for, with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.functorch import is_exporting, unwrapped
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks.steps import SAMPLERS
@@ -220,6 +221,11 @@ class RWGNKAttention(MaskedLinearAttention):
         if is_exporting():
             raise ArgumentError('dynamic', 'True under torch.export', 'False')
         graph = graph_for(self, x, *given)
+        return self._attend_under(self.mask_for(x, graph, generator), x, graph if self.looked_at else None)
+
+    def mask_for(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> MaskOperator:
+        if not self.dynamic:
+            return super().mask_for(x, graph, generator)
         if not graph.segments.is_whole:
             raise ArgumentError('dynamic', 'True on a sharded graph', 'False')
         if self.weighted:
@@ -227,8 +233,7 @@ class RWGNKAttention(MaskedLinearAttention):
         transition = unwrapped(self._transition(x, graph))
         if transition.dim() > 1:
             raise ArgumentError('dynamic', 'True under vmap', 'False')
-        mask = self.mask(graph.with_weights(transition), generator)
-        return self._attend_under(mask, x, graph if self.looked_at else None)
+        return self.mask(graph.with_weights(transition), generator)
 
     @torch.no_grad()
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:

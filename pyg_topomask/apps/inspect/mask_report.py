@@ -161,6 +161,8 @@ def _configured_mask() -> Mask:
         given, accepted = f'{value!r}, whose attention is {name}', 'attentions that have a mask, such as GRF'
         remedy = 'inspect-attention shows what it attends to in a trained model'
         raise ArgumentError(option, given, accepted, remedy if isinstance(attention, ExplicitAttention) else '')
+    if getattr(attention, 'dynamic', False):
+        raise ArgumentError(f'topomask.{name}.dynamic', 'True for inspect, which has no attention that walks follow', 'False')
     return mask.eval()
 
 
