@@ -17,6 +17,7 @@ from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.inputs import graph_for, with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import is_exporting, unwrapped
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks.steps import SAMPLERS
@@ -191,7 +192,8 @@ class RWGNKAttention(MaskedLinearAttention):
 
     def __init__(self, channels: int, heads: int = 1, dynamic: bool = False, **options: Unpack[RWGNKAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(RWGNKMask, heads, options))
-        self.dynamic = dynamic
+        check_choice((False, True), dynamic=dynamic)
+        self.dynamic = bool(dynamic)
         settings = self.mask.walk_settings
         self.transition = settings.transition
         if not dynamic:
