@@ -177,7 +177,8 @@ class RWGNKAttention(MaskedLinearAttention):
     all edges of a node, they get equal probabilities. Training samples such walks in every forward pass, and evaluation uses
     :obj:`seed`. No gradient flows through the probabilities.
 
-    Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops.
+    Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops. With
+    :obj:`dynamic=True`, products of :math:`r` features add :math:`O(E r)` for :math:`E` edges.
 
     Args:
         dynamic (bool): Let the walks follow the attention. (default: :obj:`False`)

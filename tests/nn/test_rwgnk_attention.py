@@ -156,7 +156,7 @@ def test_dynamic_walks_under_transforms_and_compiled() -> None:
 def test_what_dynamic_walks_cannot_do_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^resample: got 'forward' with dynamic=True"):
         RWGNKAttention(8, 2, dynamic=True, resample='forward')
-    with pytest.raises(ValueError, match=r'^dynamic: got no; accepted: False, True'):
+    with pytest.raises(ValueError, match=r"^dynamic: got 'no'; accepted: False, True"):
         RWGNKAttention(8, 2, dynamic='no')
     with pytest.raises(ValueError, match=r"^sampler: got 'repelling' with dynamic=True"):
         RWGNKAttention(8, 2, dynamic=True, sampler='repelling')

@@ -252,5 +252,5 @@ def test_input_channels_are_inferred() -> None:
 
 @pytest.mark.parametrize('name', ['norm', 'explicit', 'dynamic', 'project'])
 def test_words_are_no_booleans(name: str) -> None:
-    with pytest.raises(ValueError, match=rf'^{name}: got no; accepted: False, True'):
+    with pytest.raises(ValueError, match=rf"^{name}: got 'no'; accepted: False, True"):
         GKAT(5, 4, 3, **{name: 'no'})
