@@ -164,7 +164,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     # Overrides may appear before, between and after flags, but argparse accepts only one group.
     arguments, rest = parser.parse_known_args(argv)
     if rest and ('options' not in arguments or any(word.startswith('--') for word in rest)):
-        meant = did_you_mean(rest[0], [f'--{name}' for name in vars(arguments)])
+        wrong = next((word for word in rest if word.startswith('--')), rest[0])
+        flags = vars(arguments).keys() - {'command', 'options', 'runs', 'words'}  # without what has no flag
+        meant = did_you_mean(wrong.split('=')[0], [f'--{name}' for name in sorted(flags)])
         parser.error(f'unrecognized arguments: {" ".join(rest)}' + (f'; {meant}' if meant else ''))
     if rest:
         arguments.options += rest

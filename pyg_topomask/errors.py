@@ -8,7 +8,7 @@ import warnings
 __all__ = ['ArgumentError']
 
 # Modules whose lines a warning does not name.
-_INSIDE = ('pyg_topomask', 'torch.', 'torch_geometric.', 'contextlib', 'functools')
+_INSIDE = ('pyg_topomask', 'torch.', 'torch_geometric.', 'contextlib', 'functools', 'multiprocessing.')
 
 
 class ArgumentError(ValueError):

@@ -5,14 +5,18 @@ import pickle
 import re
 import warnings
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import torch
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.loader import DataLoader
 from torch_geometric.nn import Sequential
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import GRFMask, HopMask, PowerSeriesMask
 from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.transforms import AddGraphRandomFeatures
 from pyg_topomask.utils.checks import check_choice, check_shape, check_whole
 
 ERROR = ArgumentError('x', 'shape (2,)', '[N, channels]', 'add a dimension')
@@ -88,3 +92,18 @@ def test_warnings_name_the_line_of_the_user(make: Callable[[], object]) -> None:
         warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state')  # of torch, once a process
         make()
     assert [warning.filename for warning in record] == [__file__]
+
+
+def test_warnings_of_a_worker_name_the_line_of_its_loader(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def show(message: Warning, category: type[Warning], filename: str, *_: object) -> None:
+        with (tmp_path / 'files.txt').open('a') as file:
+            file.write(f'{filename}\n' * str(message).startswith('data: got edge_attr'))
+
+    dataset = InMemoryDataset(transform=AddGraphRandomFeatures())
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 0]]), edge_attr=torch.rand(2), num_nodes=2)
+    dataset.data, dataset.slices = InMemoryDataset.collate([data, data])
+    with warnings.catch_warnings():
+        warnings.simplefilter('always')
+        monkeypatch.setattr(warnings, 'showwarning', show)
+        list(DataLoader(dataset, num_workers=1, multiprocessing_context='fork'))
+    assert set((tmp_path / 'files.txt').read_text().split()) == {__file__}

@@ -199,10 +199,14 @@ class MaskedLinearAttention(ReadsGraph, CoefficientMessages):
         r"""Splits channels between the heads, from :obj:`[N, out_channels]` to :obj:`[N, H, out_channels // H]`."""
         return x.view(-1, self.heads, self.out_channels // self.heads)
 
+    def mask_for(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> MaskOperator:
+        r"""Returns the mask under which the layer attends to the nodes of a graph with features :obj:`[N, channels]`."""
+        return self.mask(graph, generator)
+
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
         graph = graph_for(self, x, *given)
         if self.looked_at and graph.segments.is_whole:
-            return self._attend_under(self.mask(graph, generator), x, graph)
+            return self._attend_under(self.mask_for(x, graph, generator), x, graph)
         return on_near_graph(graph, self.mask, generator, self._attend_under, x)
 
     def _attend_under(self, mask: MaskOperator, x: Tensor, seen_on: Graph | None = None) -> Tensor:

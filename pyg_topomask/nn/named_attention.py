@@ -12,9 +12,12 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HopMask, SinDegreeMask, ToeplitzMask
+from pyg_topomask.masks.base.kinds import warn_of_lost_gradient
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.nn.inputs import graph_for, with_mask
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
+from pyg_topomask.operators.base import MaskOperator
+from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import is_exporting, unwrapped
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks.steps import SAMPLERS
@@ -174,7 +177,8 @@ class RWGNKAttention(MaskedLinearAttention):
     all edges of a node, they get equal probabilities. Training samples such walks in every forward pass, and evaluation uses
     :obj:`seed`. No gradient flows through the probabilities.
 
-    Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops.
+    Time and memory are linear in the number of nodes, :math:`O(N n L)` for :math:`n` walks of at most :math:`L` hops. With
+    :obj:`dynamic=True`, products of :math:`r` features add :math:`O(E r)` for :math:`E` edges.
 
     Args:
         dynamic (bool): Let the walks follow the attention. (default: :obj:`False`)
@@ -189,7 +193,8 @@ class RWGNKAttention(MaskedLinearAttention):
 
     def __init__(self, channels: int, heads: int = 1, dynamic: bool = False, **options: Unpack[RWGNKAttentionOptions]) -> None:
         super().__init__(channels, heads, **with_mask(RWGNKMask, heads, options))
-        self.dynamic = dynamic
+        check_choice((False, True), dynamic=dynamic)
+        self.dynamic = bool(dynamic)
         settings = self.mask.walk_settings
         self.transition = settings.transition
         if not dynamic:
@@ -202,6 +207,13 @@ class RWGNKAttention(MaskedLinearAttention):
         self.mask.walk_settings = replace(settings, transition='weight')
         self.mask.resample = 'forward'
 
+    @property
+    def weighted(self) -> bool:
+        return self.transition == 'weight'
+
+    def __repr__(self) -> str:
+        return super().__repr__()[:-1] + (', dynamic=True)' if self.dynamic else ')')
+
     def _attend(self, generator: torch.Generator | None, x: Tensor, *given: Any) -> Tensor:
         if self.dynamic:
             return self._attend_dynamic(generator, x, *given)
@@ -212,26 +224,35 @@ class RWGNKAttention(MaskedLinearAttention):
         if is_exporting():
             raise ArgumentError('dynamic', 'True under torch.export', 'False')
         graph = graph_for(self, x, *given)
+        return self._attend_under(self.mask_for(x, graph, generator), x, graph if self.looked_at else None)
+
+    def mask_for(self, x: Tensor, graph: Graph, generator: torch.Generator | None = None) -> MaskOperator:
+        if not self.dynamic:
+            return super().mask_for(x, graph, generator)
         if not graph.segments.is_whole:
             raise ArgumentError('dynamic', 'True on a sharded graph', 'False')
+        if self.weighted:
+            warn_of_lost_gradient(self.mask, graph)
         transition = unwrapped(self._transition(x, graph))
         if transition.dim() > 1:
             raise ArgumentError('dynamic', 'True under vmap', 'False')
-        mask = self.mask(graph.with_weights(transition), generator)
-        return self._attend_under(mask, x, graph if self.looked_at else None)
+        return self.mask(graph.with_weights(transition), generator)
 
     @torch.no_grad()
     def _transition(self, x: Tensor, graph: Graph) -> Tensor:
         row, col = graph.row_and_col(self.mask.flow)
         q, k = (self.by_head(lin(x)) for lin in (self.lin_q, self.lin_k))
         q, k = self.feature_map(q, k, graph.segments)
-        edge = torch.ones_like(graph.weight) if self.transition == 'uniform' else graph.weight.abs()
+        edge = (graph.weight.abs() if self.weighted else torch.ones_like(graph.weight)).double()
         edge = edge.unsqueeze(1).expand(-1, self.heads)
-        share = edge * (q[row] * k[col]).sum(-1).abs()
+        # In lower precision, products of tiny or large features would be 0 or infinite.
+        products = [(q[row, head].double() * k[col, head].double()).sum(-1) for head in range(self.heads)]
+        share = edge * torch.stack(products, dim=1).abs()
 
         def total(value: Tensor) -> Tensor:
             return value.new_zeros(graph.num_nodes, self.heads).index_add(0, row, value)[row]
 
-        share = torch.where(total(share) > 0, share, edge.to(share.dtype))
+        sums = total(share)
+        share = torch.where((sums > 0) & sums.isfinite(), share, edge)
         whole = total(share)
-        return (share / whole.masked_fill(whole == 0, 1.0)).mean(1)
+        return (share / whole.masked_fill(whole == 0, 1.0)).mean(1).to(graph.weight_dtype)

@@ -163,6 +163,21 @@ def test_flags_are_not_abbreviated(capsys: pytest.CaptureFixture[str], arguments
     assert re.search(r'unrecognized arguments: --(seed|repea); did you mean --\1(s|t)\?$', capsys.readouterr().err.strip())
 
 
+@pytest.mark.parametrize(
+    ('arguments', 'meant'),
+    [
+        (['train', '--cfg', 'absent', '--options', '3'], ''),
+        (['list', '--words'], ''),
+        (['train', 'seed', '3', '--cfg', 'absent', 'gt.layers', '1', '--repea', '3'], '; did you mean --repeat?'),
+        (['advise', '--minute=5'], '; did you mean --minutes?'),
+    ],
+)
+def test_a_wrong_flag_is_answered_with_a_flag(capsys: pytest.CaptureFixture[str], arguments: list[str], meant: str) -> None:
+    with pytest.raises(SystemExit):
+        main(arguments)
+    assert re.search(rf'unrecognized arguments: [^;]*{re.escape(meant)}$', capsys.readouterr().err.strip())
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(['--version'])

@@ -156,9 +156,41 @@ def test_dynamic_walks_under_transforms_and_compiled() -> None:
 def test_what_dynamic_walks_cannot_do_is_refused() -> None:
     with pytest.raises(ValueError, match=r"^resample: got 'forward' with dynamic=True"):
         RWGNKAttention(8, 2, dynamic=True, resample='forward')
+    with pytest.raises(ValueError, match=r"^dynamic: got 'no'; accepted: False, True"):
+        RWGNKAttention(8, 2, dynamic='no')
     with pytest.raises(ValueError, match=r"^sampler: got 'repelling' with dynamic=True"):
         RWGNKAttention(8, 2, dynamic=True, sampler='repelling')
     data = AddRandomWalkKernel()(small_graph())
     layer = RWGNKAttention(8, 2, dynamic=True).eval()
     with pytest.warns(UserWarning, match=r'^graph: got stored walks'):
         layer(torch.randn(6, 8), graph=Graph.from_data(data))
+
+
+def test_dynamic_walks_tell_what_edge_weights_do() -> None:
+    data, x, weight = small_graph(), torch.randn(6, 8), torch.full((14,), 2.0, requires_grad=True)
+    with pytest.warns(UserWarning, match=r'^edge_weight: got weights, which have no effect in RWGNKAttention'):
+        RWGNKAttention(8, 2, dynamic=True)(x, data.edge_index, weight.detach())
+    with pytest.warns(UserWarning, match=r'^edge_weight: got weights that require a gradient'):
+        RWGNKAttention(8, 2, dynamic=True, transition='weight')(x, data.edge_index, weight)
+
+
+@pytest.mark.parametrize('size', [1e-30, 1e25])
+def test_dynamic_walks_of_tiny_and_large_features(size: float) -> None:
+    data, x = small_digraph(), torch.randn(6, 8)
+    layer = RWGNKAttention(8, 2, dynamic=True, bias=False, num_walks=None)
+    _, graph, _ = walked(layer, x, data.edge_index)
+    out, scaled, _ = walked(layer, size * x, data.edge_index)
+    torch.testing.assert_close(scaled.weight, graph.weight)
+    assert out.isfinite().all()
+
+
+def test_dynamic_walks_pass_on_features_that_are_not_finite() -> None:
+    data, x = small_digraph(), torch.randn(6, 8)
+    for wrong in (float('nan'), float('inf')):
+        x[0] = wrong
+        assert RWGNKAttention(8, 2, dynamic=True)(x, data.edge_index)[0].isnan().all()
+
+
+def test_text_of_a_dynamic_layer() -> None:
+    assert repr(RWGNKAttention(8, 2, dynamic=True)).endswith(', dynamic=True)')
+    assert 'dynamic' not in repr(RWGNKAttention(8, 2))

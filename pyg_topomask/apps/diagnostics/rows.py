@@ -88,7 +88,7 @@ def attention_rows(
     rows = node_indices(nodes, graph)
     q, k = layer.feature_map(layer.by_head(layer.lin_q(x)), layer.by_head(layer.lin_k(x)), graph.segments)
     q, k, *_ = balanced(q, k, torch.ones_like(q[..., :1]), graph.segments.maximum)
-    weight = rows_of(layer.mask(graph), rows) * torch.einsum('nhm,jhm->hnj', q[rows], k)
+    weight = rows_of(layer.mask_for(x, graph), rows) * torch.einsum('nhm,jhm->hnj', q[rows], k)
     return weight * inverse_weight(weight.sum(-1), weight.abs().sum(-1)).unsqueeze(-1)
 
 

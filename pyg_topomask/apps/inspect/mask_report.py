@@ -19,7 +19,7 @@ from torch_geometric.graphgym.config import cfg
 from tqdm import tqdm
 
 from pyg_topomask.apps import diagnostics
-from pyg_topomask.apps.runs.run import check_writable
+from pyg_topomask.apps.runs.run import check_writable, seconds_between
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz import explore, plot_inspection, plot_mask
 from pyg_topomask.errors import ArgumentError
@@ -130,7 +130,9 @@ def inspect(
         first = [Graph(graph.edge_index, graph.num_nodes, graph.edge_weight) for graph in first]  # without stored walks
         # With Numba, the first walk compiles.
         sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
-    bar = tqdm(first, desc='inspect', unit='graph', disable=len(first) == 1 or not cfg.topomask.progress)
+    bar = tqdm(
+        first, desc='inspect', unit='graph', mininterval=seconds_between(), disable=len(first) == 1 or not cfg.topomask.progress
+    )
     rows = [measure(index, mask, graph, num_rows) for index, graph in enumerate(bar)]
     folder.mkdir(parents=True, exist_ok=True)
     columns, note = PRINTED, NOTE
@@ -161,6 +163,8 @@ def _configured_mask() -> Mask:
         given, accepted = f'{value!r}, whose attention is {name}', 'attentions that have a mask, such as GRF'
         remedy = 'inspect-attention shows what it attends to in a trained model'
         raise ArgumentError(option, given, accepted, remedy if isinstance(attention, ExplicitAttention) else '')
+    if getattr(attention, 'dynamic', False):
+        raise ArgumentError(f'topomask.{name}.dynamic', 'True for inspect, which has no attention that walks follow', 'False')
     return mask.eval()
 
 

@@ -105,6 +105,7 @@ class GKAT(torch.nn.Module):
         if not isinstance(heads, Sequence) or not heads or not all(is_whole(number, 1) for number in heads):
             raise ArgumentError('heads', heads, 'numbers of heads from 1, one for each layer, such as (8, 1)')
         check_input_channels(in_channels)
+        check_choice((False, True), norm=norm, explicit=explicit, dynamic=dynamic, project=project)
         if norm and in_channels == -1:
             raise ArgumentError('norm', 'True for in_channels=-1', 'False')
         check_size(hidden_channels=hidden_channels, out_channels=out_channels)

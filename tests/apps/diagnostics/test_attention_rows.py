@@ -5,7 +5,7 @@ import torch
 
 from pyg_topomask.apps.diagnostics import attention_rows, mask_rows
 from pyg_topomask.masks import PowerSeriesMask
-from pyg_topomask.nn import GRFAttention, HopAttention, KMIPAttention, MaskedLinearAttention, SinDegreeAttention
+from pyg_topomask.nn import GRFAttention, HopAttention, KMIPAttention, MaskedLinearAttention, RWGNKAttention, SinDegreeAttention
 from tests.devices import batch
 
 LAYERS = {
@@ -13,6 +13,7 @@ LAYERS = {
     'grf': lambda: GRFAttention(8, heads=2, num_walks=4),
     'sin-degree': lambda: SinDegreeAttention(8, heads=2),
     'power series': lambda: MaskedLinearAttention(8, heads=2, mask=PowerSeriesMask(2), feature_map='elu'),
+    'dynamic kernel': lambda: RWGNKAttention(8, 2, dynamic=True, feature_map='elu').eval(),
     'no mask': lambda: MaskedLinearAttention(8, heads=2, feature_map='elu'),
 }
 

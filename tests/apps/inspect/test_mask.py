@@ -171,6 +171,7 @@ def exact_mask(mask: GRFMask, data: Data) -> np.ndarray:
         ('gt.layer_type GINE+GRX', "'GRX'; accepted: Adjacency, AsymmetricGRF, "),
         ('topomask.GRF.importance False', 'importance'),
         ('topomask.GRF.num_walks 0', 'num_walks'),
+        ('gt.layer_type GINE+RWGNK topomask.RWGNK.dynamic True', 'topomask.RWGNK.dynamic: got True for inspect'),
     ],
 )
 def test_bad_input_is_one_line(

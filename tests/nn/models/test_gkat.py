@@ -248,3 +248,9 @@ def test_input_channels_are_inferred() -> None:
         torch.testing.assert_close(known(data.x, data.edge_index), out)
     with pytest.raises(ValueError, match=r'^norm: got True for in_channels=-1; accepted'):
         GKAT(-1, 4, 3, norm=True)
+
+
+@pytest.mark.parametrize('name', ['norm', 'explicit', 'dynamic', 'project'])
+def test_words_are_no_booleans(name: str) -> None:
+    with pytest.raises(ValueError, match=rf"^{name}: got 'no'; accepted: False, True"):
+        GKAT(5, 4, 3, **{name: 'no'})
