@@ -272,7 +272,7 @@ def test_other_flows_are_named(subtests: pytest.Subtests) -> None:
         for flow in ('out', '', 1, True):
             with (
                 subtests.test(place=place),
-                pytest.raises(ValueError, match=rf'^flow: got {flow!r}; accepted: "source_to_target"'),
+                pytest.raises(ValueError, match=rf'^flow: got {flow!r}; accepted: source_to_target, target_to_source'),
             ):
                 make(flow)
 

@@ -44,7 +44,7 @@ def build_mask(tree: Any, heads: int) -> Mask:
         SumMask(
           heads=2
           (masks): ModuleList(
-            (0): AdjacencyMask(heads=2, edges followed)
+            (0): AdjacencyMask(heads=2, normalization=None, edges followed)
             (1): ScaledMask(
               heads=2, edges both ways
               (masks): ModuleList(
