@@ -113,6 +113,7 @@ MODELS = {
     'PowerSeries, learned weights, one layer': _weighted(_series, 1, True),
     'PowerSeries, learned weights': _weighted(_series, 2, True),
     'HeatKernel, learned weights': _weighted(lambda _: HeatKernelMask(HEADS), 2, True),
+    'Hop, learned weights': _weighted(lambda hops: HopMask(HEADS, hops, path_weights='mean'), 2, True),
     'PowerSeries': _weighted(_series, 2, False),
     'HeatKernel': _weighted(lambda _: HeatKernelMask(HEADS), 2, False),
     'Hop': _weighted(lambda hops: HopMask(HEADS, hops), 2, False),

@@ -73,6 +73,24 @@ def hop_matrix(f: Any, data: Any, flow: str = 'source_to_target') -> Array:
     return table[:, np.minimum(distance, table.shape[1] - 1).astype(int)]
 
 
+def path_products(data: Any, max_hops: int, reduce: Any, flow: str = 'source_to_target') -> Array:
+    """The mean or maximum over all shortest paths from i to j of the product of their weights, one path at a time."""
+    edges, weight, num_nodes, _ = as_numpy(data, flow)
+    leaving: list[list[tuple[int, float]]] = [[] for _ in range(num_nodes)]
+    for (i, j), w in zip(edges.T, weight, strict=True):
+        leaving[i].append((int(j), float(w)))
+    matrix = np.zeros((num_nodes, num_nodes))
+    for i in range(num_nodes):
+        seen, paths = {i}, [(i, 1.0)]
+        matrix[i, i] = 1.0
+        for _ in range(max_hops):
+            paths = [(k, product * w) for j, product in paths for k, w in leaving[j] if k not in seen]
+            seen |= {node for node, _ in paths}
+            for node in {node for node, _ in paths}:
+                matrix[i, node] = reduce([product for last, product in paths if last == node])
+    return matrix
+
+
 def masked_attention(q: Array, k: Array, v: Array, mask: Array) -> Array:
     """Masked linear attention, one query and one head at a time; rows without weight give zero."""
     num_nodes, heads, _ = q.shape

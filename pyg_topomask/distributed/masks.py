@@ -25,12 +25,13 @@ from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import row_and_col
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.graphs.shortest_paths import Hops
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
 from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
-from pyg_topomask.masks.hop import Hops
+from pyg_topomask.masks.hop import WeightedHops
 from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.composed import Chain
@@ -201,12 +202,18 @@ def _prepare_expander(mask: masks.ExpanderMask, graph: Shard, generator: Generat
 
 def _prepare_hops(mask: masks.HopMask, graph: Shard, generator: Generator) -> HaloState:
     # All shortest paths of a node lie within its neighborhood.
-    halo, row, col, _ = graph.neighborhood(mask.flow, mask.max_hops)
-    subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size)
-    pairs: Hops = graph.group.together(lambda: mask.listed(subgraph))
+    halo, row, col, weight = graph.neighborhood(mask.flow, mask.max_hops)
+    subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), mask.flow)), halo.size, weight)
+
+    def prepare() -> tuple[Hops, WeightedHops | None]:
+        pairs = mask.listed(subgraph)
+        return pairs, None if mask.path_weights is None else mask.weighted_hops(subgraph, pairs)
+
+    pairs, weighted = graph.group.together(prepare)
     kept = pairs.row < graph.num_nodes
     local = Hops(pairs.row[kept], pairs.col[kept], pairs.distance[kept], halo.size)
-    return HaloState(_without_edges(halo.size, graph.device), halo, local)
+    state = local if weighted is None else WeightedHops(local, weighted.weight[kept])
+    return HaloState(_without_edges(halo.size, graph.device), halo, state)
 
 
 def _without_edges(num_nodes: int, device: torch.device, data: Data | None = None) -> Graph:

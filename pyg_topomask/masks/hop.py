@@ -1,14 +1,13 @@
-r"""Masks of the shortest-path distance, and the pairs of nodes within a number of hops."""
+r"""Masks of the shortest-path distance."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
-import scipy
 import torch
 from torch import Tensor
 from torch.nn.functional import pad
@@ -17,7 +16,8 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import check_flow
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
-from pyg_topomask.graphs.sparse_pattern import SparsePattern, count_within
+from pyg_topomask.graphs.shortest_paths import Hops, LastSteps, pairs_within
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.graphs.stored import StoredBlocks
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.masks.base.kinds import LogarithmicMask
@@ -26,77 +26,7 @@ from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries
 from pyg_topomask.operators.sparse import lazy_sparse
 from pyg_topomask.utils.checks import check_choice, check_size
-from pyg_topomask.utils.functorch import outside_transforms
-
-# The largest number of pairs to list, which needs about four gigabytes.
-_MOST_PAIRS = 2**26
-
-
-# A custom operator, because neither torch.compile nor torch.export reads SciPy.
-@torch.library.custom_op(
-    'pyg_topomask::pairs_within', mutates_args=(), schema='(Tensor[] pattern, int max_hops) -> (Tensor, Tensor, Tensor)'
-)
-def pairs_within(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]:
-    r"""Returns the pairs of nodes within :obj:`max_hops` edges, in ascending order, and their distances."""
-    pattern = SparsePattern(*tensors)
-    if pattern.num_rows**2 > _MOST_PAIRS:
-        _check_count(count_within(pattern, max_hops), max_hops)
-    if compiled := kernel('patterns.pairs_within', pattern.col.device):
-        count, pairs = compiled(pattern, max_hops, _MOST_PAIRS)
-        _check_count(count, max_hops)
-        return pairs
-    edges, ring = pattern.to_scipy(), scipy.sparse.eye_array(pattern.num_rows, dtype=bool, format='csr')
-    reached, steps = ring, ring.astype(np.int32)  # of each pair, one more than its distance
-    for hops in range(1, max_hops + 1):
-        ring = (ring @ edges) > reached
-        if ring.nnz == 0:
-            break
-        reached, steps = reached + ring, steps + (hops + 1) * ring.astype(np.int32)
-        _check_count(reached.nnz, max_hops)
-    steps.sort_indices()
-    row = np.repeat(np.arange(pattern.num_rows), np.diff(steps.indptr))
-    start, visited, length = (torch.from_numpy(array).to(pattern.col) for array in (row, steps.indices, steps.data - 1))
-    return start, visited, length
-
-
-@pairs_within.register_fake
-def _(tensors: Sequence[Tensor], max_hops: int) -> tuple[Tensor, Tensor, Tensor]:
-    count = torch.library.get_ctx().new_dynamic_size()
-    start, visited, length = (tensors[0].new_empty(count) for _ in range(3))
-    return start, visited, length
-
-
-def _check_count(count: int, max_hops: int) -> None:
-    if count > _MOST_PAIRS:
-        given = f'{max_hops} hops on a graph with about {count:,} pairs of nodes within this distance'
-        accepted = f'up to {_MOST_PAIRS:,} pairs: use fewer hops, or PowerSeriesMask or GRFMask, which do not list pairs'
-        raise ArgumentError('max_hops', given, accepted)
-
-
-@dataclass(frozen=True)
-class Hops:
-    r"""The pairs of nodes within a number of hops, in ascending order, and their distances, :obj:`[nnz]`."""
-
-    row: Tensor
-    col: Tensor
-    distance: Tensor
-    num_nodes: int
-
-    @property
-    def nnz(self) -> int:
-        return self.distance.numel()
-
-    @cached_property
-    @outside_transforms
-    def pattern(self) -> SparsePattern:
-        with torch.inference_mode(False):  # kept, and possibly used in training later
-            return SparsePattern.from_sorted(self.row, self.col, self.num_nodes, self.num_nodes, with_transpose=False)
-
-    def labels(self, segments: Segments) -> Tensor:
-        r"""Returns the labels of :class:`StoredHops`."""
-        labels = torch.zeros(1, segments.num_pairs, dtype=torch.int16, device=segments.device)
-        labels[0, segments.pairs(self.row, self.col)] = 1 + self.distance.to(torch.int16)
-        return labels
+from pyg_topomask.utils.functorch import outside_transforms, readable
 
 
 @dataclass(frozen=True)
@@ -142,10 +72,22 @@ class StoredHops:
         return self.label
 
 
+@dataclass(frozen=True)
+class WeightedHops:
+    r"""Listed pairs of nodes, and what the weights of the edges between them make of their entries, :obj:`[nnz]`."""
+
+    hops: Hops | StoredHops
+    weight: Tensor
+
+
+#: What becomes of the weights of the edges on shortest paths.
+PATH_WEIGHTS = ('mean', 'max')
 #: Initial values by name, called with the number of heads and of distances.
 STARTS = {'balls': nested_balls, 'hops': one_hop_per_head, 'decay': decaying}
 # The logarithm of the largest number of a geometric f, so that sums of large features stay finite.
 _LARGEST = 64.0
+# The largest product of the weights on a path.
+_LARGEST_PRODUCT = 2.0**32
 
 
 class HopMask(LogarithmicMask):
@@ -162,8 +104,12 @@ class HopMask(LogarithmicMask):
     :class:`~pyg_topomask.masks.PackingMask` adds a weight for all other pairs, as in
     :obj:`HopMask(4) + PackingMask() * torch.nn.Parameter(torch.tensor(0.1))`.
 
-    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this. Edge weights have no
-    effect.
+    By default, edge weights have no effect. With :obj:`path_weights`, entries are :math:`f_{d(i, j)} \, g_{ij}`, where
+    :math:`g_{ij}` is the mean, or the maximum, over all shortest paths from :math:`j` to :math:`i`, of the product of the
+    weights of their edges. This extension is our own. Distances still count edges. With weights of 1, :math:`g_{ij} = 1`.
+    Gradients reach the weights, such as those that :class:`~pyg_topomask.nn.EdgeWeights` learns.
+
+    Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this.
 
     Args:
         heads (int): The number of heads, each with its own function. (default: that of the layer, or :obj:`1`)
@@ -184,9 +130,13 @@ class HopMask(LogarithmicMask):
             (default: :obj:`None`)
         flow (str): With :obj:`"source_to_target"`, paths to node :math:`i` follow the edges, see
             :class:`~pyg_topomask.masks.AdjacencyMask`. (default: :obj:`"source_to_target"`)
+        path_weights (str, optional): Multiplies entries by the :obj:`"mean"` over shortest paths of the product of edge
+            weights, or by the largest product, :obj:`"max"`, for weights of at least 0. :obj:`None` reads no weights.
+            (default: :obj:`None`)
 
     Raises:
-        ValueError: If an argument is outside its range, or more than :math:`2^{26}` pairs of nodes are within :math:`K` edges.
+        ValueError: If an argument is outside its range, more than :math:`2^{26}` pairs of nodes are within :math:`K` edges, or
+            a product of weights exceeds :math:`2^{32}`.
 
     Shapes:
         - **input:** graphs with :math:`|\mathcal{V}|` nodes and edges
@@ -205,8 +155,8 @@ class HopMask(LogarithmicMask):
     form = 'sparse'
     renumbers = 'graph'
     direction = 'followed'
-    weighted = False
     shown = ('max_hops',)
+    reads_weights_by = 'path_weights="mean"'
 
     def __init__(
         self,
@@ -216,12 +166,16 @@ class HopMask(LogarithmicMask):
         learnable: bool = True,
         positive: bool | None = None,
         flow: str = 'source_to_target',
+        path_weights: str | None = None,
     ) -> None:
         super().__init__(heads)
         check_size(0, max_hops=max_hops)
         check_flow(flow)
+        if path_weights is not None:
+            check_choice(PATH_WEIGHTS, path_weights=path_weights)
         self.max_hops = max_hops
         self.flow = flow
+        self.path_weights = path_weights
         if isinstance(f, str):
             check_choice((*STARTS, 'geometric'), f=f)
         self.geometric = isinstance(f, str) and f == 'geometric'
@@ -258,15 +212,23 @@ class HopMask(LogarithmicMask):
             raise ArgumentError('f', f'{given} for a mask {"without" if geometric else "with"} it', 'equal kinds of f')
         super().set_extra_state(state)
 
+    @property
+    def weighted(self) -> bool:  # type: ignore[override]
+        return self.path_weights is not None
+
     def settings(self) -> Hashable:
-        return type(self), self.max_hops, self.flow
+        return type(self), self.max_hops, self.flow, self.path_weights
 
     @property
     def stored_blocks(self) -> StoredBlocks:
         few = self.max_hops < torch.iinfo(torch.uint8).max
         return StoredBlocks('hop', (self.max_hops, self.flow), torch.uint8 if few else torch.int16)
 
-    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Hops | StoredHops:
+    def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> Hops | StoredHops | WeightedHops:
+        hops = graph.cached_of_edges(('hops', self.max_hops, self.flow), partial(self._hops, graph))
+        return hops if self.path_weights is None else self.weighted_hops(graph, hops)
+
+    def _hops(self, graph: Graph) -> Hops | StoredHops:
         if (labels := self.stored_blocks.load(graph)) is not None:
             return StoredHops(labels.to(torch.int16), graph.segments)
         return self.listed(graph)
@@ -278,9 +240,28 @@ class HopMask(LogarithmicMask):
         row, col, distance = pairs_within(pattern.tensors, self.max_hops)
         return Hops(row, col, distance, graph.num_nodes)
 
-    def bind(self, graph: Graph, state: Hops | StoredHops) -> MaskOperator:
+    def weighted_hops(self, graph: Graph, hops: Hops | StoredHops) -> WeightedHops:
+        r"""Multiplies the weights of the edges along shortest paths."""
+        weight, largest = graph.weight.to(graph.weight_dtype), self.path_weights == 'max'
+        key = 'last steps', self.max_hops, self.flow, weight.dtype
+        ends = graph.row_and_col(self.flow)
+        steps = graph.cached_of_edges(key, lambda: LastSteps.of(hops.pattern, hops.distance, *ends, weight.dtype))
+        if largest and readable(weight) and bool((weight < 0).any()):
+            given = f'{float(weight.min())} for the largest product on shortest paths'
+            raise ArgumentError('edge_weight', given, 'weights of at least 0, or path_weights="mean"')
+        products = steps.products(weight, largest)
+        if readable(products) and not bool((products.abs() <= _LARGEST_PRODUCT).all()):
+            given = f'weights up to {float(weight.abs().max()):g}, and shortest paths with a product above {_LARGEST_PRODUCT:g}'
+            raise ArgumentError('edge_weight', given, 'smaller weights, or fewer hops')
+        return WeightedHops(hops, products)
+
+    def bind(self, graph: Graph, state: Hops | StoredHops | WeightedHops) -> MaskOperator:
         f = self.f
         # They are not formed where blocks serve instead.
+        if isinstance(state, WeightedHops):
+            hops, weight = state.hops, state.weight
+            weighted = SparseEntries(lambda: Entries(hops.pattern, f.index_select(1, hops.distance) * weight), hops.nnz)
+            return lazy_sparse(graph.segments, self.heads, weighted)
         entries = SparseEntries(lambda: Entries(state.pattern, f, state.distance), state.nnz)
         return lazy_sparse(graph.segments, self.heads, entries, self._blocks(graph, state, f))
 

@@ -94,6 +94,7 @@ class HopOptions(TypedDict, total=False):
     learnable: bool
     positive: bool | None
     flow: str
+    path_weights: str | None
 
 
 class SinDegreeOptions(TypedDict, total=False):

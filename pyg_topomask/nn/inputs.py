@@ -142,7 +142,9 @@ def graph_for(
     if ignored and graph.is_weighted:
         layer.told_of_weights = True
         mask = getattr(layer, 'mask', layer)
-        warn(f'edge_weight: got weights, which have no effect in {type(layer).__name__}: {type(mask).__name__} reads none.')
+        argument, name = getattr(mask, 'reads_weights_by', ''), type(mask).__name__
+        remedy = f' {name}({argument}) reads them.' if argument else ''
+        warn(f'edge_weight: got weights, which have no effect in {type(layer).__name__}: {name} reads none.{remedy}')
     return graph
 
 

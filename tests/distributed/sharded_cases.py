@@ -136,6 +136,7 @@ CASES = {
     'expander_against': Case(linear(lambda: ExpanderMask(2, 4, input_edges=True, flow='target_to_source')), partition='random'),
     'hop': Case(linear(lambda: HopMask(2, max_hops=3)), partition='random'),
     'hop_against': Case(linear(lambda: HopMask(2, max_hops=3, flow='target_to_source')), partition='random'),
+    'hop_path_weights': Case(linear(lambda: HopMask(2, max_hops=3, path_weights='mean')), partition='random'),
     'hop_sums': Case(linear(lambda: HopMask(2, 3, 'geometric'), sums=True), partition='random'),
     'packing_sums': Case(linear(PackingMask, sums=True), partition='random'),
     'power_series': Case(linear(lambda: PowerSeriesMask(2, 3)), partition='random'),

@@ -10,7 +10,7 @@ import torch
 from graphs import GRAPH_NAMES, GRAPHS, NAMES_WITH_NODES, small_digraph
 from grids import by_day
 from numpy.typing import NDArray
-from oracles import as_numpy, grf_loads, hop_matrix, power_series, same_graph, weight_matrix
+from oracles import as_numpy, grf_loads, hop_matrix, path_products, power_series, same_graph, weight_matrix
 from sampled_features import modulated
 from torch import Tensor
 from torch_geometric.data import Data
@@ -184,6 +184,10 @@ CASES = {
         lambda mask, data: grf_features(data).transpose(0, 2, 1),
     ),
     'hop': Case(lambda data: HopMask(2, 2, MODULATION), lambda mask, data: hop_matrix(mask.f, data)),
+    'hop_path_weights': Case(
+        lambda data: HopMask(2, 2, MODULATION, path_weights='mean'),
+        lambda mask, data: hop_matrix(mask.f, data) * path_products(data, 2, np.mean),
+    ),
     'sum': Case(
         lambda data: AdjacencyMask(2) + PackingMask() + low_rank(data),
         lambda mask, data: weight_matrix(data, None) + np.eye(nodes(data)) + same_graph(data) + low_rank_matrix(data),

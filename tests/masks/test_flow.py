@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import GRAPHS, small_digraph, small_graph
-from oracles import grf_loads, hop_matrix, power_series, weight_matrix
+from oracles import grf_loads, hop_matrix, path_products, power_series, weight_matrix
 from scipy.linalg import expm
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import NeighborLoader
@@ -74,6 +74,10 @@ MASKS: dict[str, tuple[Callable[..., Mask], Callable[[Data, str], np.ndarray]]] 
     'series': (
         lambda flow: PowerSeriesMask(order=3, normalization='rw', flow=flow),
         lambda data, flow: power_series(weight_matrix(data, 'rw', flow), 0.5 ** np.arange(4)),
+    ),
+    'path_weights': (
+        lambda flow: HopMask(1, 2, F, flow=flow, path_weights='mean'),
+        lambda data, flow: hop_matrix(F, data, flow)[0] * path_products(data, 2, np.mean, flow),
     ),
     'hop': (lambda flow: HopMask(1, 2, F, flow=flow), lambda data, flow: hop_matrix(F, data, flow)[0]),
     'heat': (lambda flow: HeatKernelMask(kind='random_walk_laplacian', lam=0.5, flow=flow), heat),

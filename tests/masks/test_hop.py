@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 from dense_attention import assert_dense_attention
-from graphs import GRAPH_NAMES, GRAPHS, ring, small_digraph
-from oracles import hop_matrix
+from graphs import GRAPH_NAMES, GRAPHS, path, ring, small_digraph
+from oracles import hop_matrix, path_products
 from torch_geometric.data import Data
 
 from pyg_topomask.graphs.graph import Graph
@@ -92,6 +92,7 @@ def test_arguments_outside_their_range_are_refused(subtests: pytest.Subtests) ->
         (lambda: HopMask(f=-torch.ones(3), positive=True), 'f: '),
         (lambda: HopMask(f='rings'), r"f: got 'rings'; .*balls.*hops"),
         (lambda: HopMask(flow='sideways'), 'flow'),
+        (lambda: HopMask(path_weights='sum'), r"path_weights: got 'sum'; .*mean.*max"),
     ]:
         with subtests.test(text=text), pytest.raises(ValueError, match=text):
             make()
@@ -103,8 +104,8 @@ def test_pairs_that_are_too_many_are_never_begun() -> None:
     data = Data(edge_index=torch.cat([star, star.flip(0)], 1), num_nodes=20_000)
     refused = pytest.raises(ValueError, match=r'^max_hops: got 2 hops .*400,000,000 pairs')
     with (
-        mock.patch('pyg_topomask.masks.hop.kernel', None),
-        mock.patch('pyg_topomask.masks.hop.scipy', None),
+        mock.patch('pyg_topomask.graphs.shortest_paths.kernel', None),
+        mock.patch('pyg_topomask.graphs.shortest_paths.scipy', None),
         refused,
     ):
         HopMask(max_hops=2)(data)
@@ -122,8 +123,8 @@ def test_hubs_in_the_sample_do_not_count_as_typical(hub: int) -> None:
 def test_pairs_beyond_the_estimate_are_refused() -> None:
     data = Data(edge_index=ring(9), num_nodes=9)
     with (
-        mock.patch('pyg_topomask.masks.hop._MOST_PAIRS', 44),
-        mock.patch('pyg_topomask.masks.hop.count_within', return_value=0),
+        mock.patch('pyg_topomask.graphs.shortest_paths._MOST_PAIRS', 44),
+        mock.patch('pyg_topomask.graphs.shortest_paths.count_within', return_value=0),
         pytest.raises(ValueError, match=r'^max_hops: got 2 hops .* 45 pairs'),
     ):
         HopMask(max_hops=2)(data)
@@ -152,3 +153,57 @@ def test_state_dictionaries_of_geometric_weights_are_not_those_of_others(stored:
         HopMask(2, 1, loading).load_state_dict(HopMask(2, 1, stored).state_dict())  # both have two numbers a head
     same = HopMask(2, 1, stored)
     same.load_state_dict(HopMask(2, 1, stored).state_dict())
+
+
+# Weights along shortest paths --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures('form')
+@pytest.mark.parametrize('candidates', [2**22, 3])
+@pytest.mark.parametrize('graph', GRAPH_NAMES)
+def test_weights_on_shortest_paths_multiply(graph: str, candidates: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr('pyg_topomask.graphs.shortest_paths._CANDIDATES', candidates)
+    data, f = GRAPHS[graph](), F.double().abs()
+    products = path_products(data, 2, np.mean)
+    actual = HopMask(2, 2, f, path_weights='mean')(data).to_dense().detach().numpy()
+    np.testing.assert_allclose(actual, hop_matrix(f, data) * products, rtol=1e-12, atol=1e-12)
+    if data.get('edge_weight') is not None:
+        data.edge_weight = data.edge_weight.abs()
+    largest = HopMask(2, 2, f, path_weights='max')(data).to_dense().detach().numpy()
+    np.testing.assert_allclose(largest, hop_matrix(f, data) * path_products(data, 2, np.max), rtol=1e-12, atol=1e-12)
+
+
+def test_more_shortest_paths_than_float64_can_count() -> None:
+    hops, parallel = 160, 100  # 1e320 paths from one end to the other
+    weight = torch.linspace(0.5, 1.0, parallel, dtype=torch.float64)
+    edges = path(hops + 1).repeat_interleave(parallel, dim=1)
+    data = Data(edge_index=edges, edge_weight=weight.repeat(hops), num_nodes=hops + 1)
+    state = HopMask(max_hops=hops, path_weights='mean').prepare(Graph.from_data(data))
+    row, col = state.hops.pattern.row, state.hops.pattern.col
+    np.testing.assert_allclose(state.weight.log().numpy(), (row - col).numpy() * np.log(0.75), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize('how', ['mean', 'max'])
+def test_weights_of_one_change_nothing(how: str) -> None:
+    data = Data(edge_index=GRAPHS['batch']().edge_index, batch=GRAPHS['batch']().batch, num_nodes=40)
+    plain, weighted = HopMask(2, 3), HopMask(2, 3, path_weights=how)
+    torch.testing.assert_close(weighted(data).to_dense(), plain(data).to_dense())
+    assert not plain.weighted
+    assert weighted.weighted
+    assert weighted.learns_weights
+
+
+@pytest.mark.parametrize('route', ['edges', 'features'])
+def test_attention_with_weights_on_paths_is_that_of_the_dense_mask(route: str) -> None:
+    data, mask = GRAPHS['batch'](), HopMask(2, 2, F.double(), path_weights='mean')
+    rings = torch.stack([torch.from_numpy(hop_matrix(torch.eye(3)[hop : hop + 1], data))[0] for hop in range(3)])
+    rings = rings * torch.from_numpy(path_products(data, 2, np.mean))
+    assert_dense_attention(mask(data), torch.einsum('hk,knm->hnm', mask.raw_f, rings), [mask.raw_f], route=route)
+
+
+def test_products_of_weights_are_refused_by_name() -> None:
+    edges = ring(5)
+    with pytest.raises(ValueError, match=r'^edge_weight: got -1.0 for the largest product .*weights of at least 0'):
+        HopMask(path_weights='max')(Data(edge_index=edges, edge_weight=-torch.ones(10), num_nodes=5))
+    with pytest.raises(ValueError, match=r'^edge_weight: got weights up to 1e\+06, and shortest paths .*; accepted: smaller'):
+        HopMask(path_weights='mean')(Data(edge_index=edges, edge_weight=torch.full((10,), 1e6), num_nodes=5))

@@ -37,7 +37,7 @@ ARGUMENTS: dict[type[Mask], list[dict[str, Any]]] = {
         *({name: value} for name, value in {'independent_ensembles': True, 'flow': 'target_to_source'}.items()),
     ],
     HeatKernelMask: [{'kind': 'random_walk_laplacian'}, {'kind': 'adjacency'}, {'tolerance': 1e-2}, {'lam': 3.0}],
-    HopMask: [{'max_hops': 1}, {'max_hops': 3}, {'f': 'decay'}, {'flow': 'target_to_source'}],
+    HopMask: [{'max_hops': 1}, {'max_hops': 3}, {'f': 'decay'}, {'flow': 'target_to_source'}, {'path_weights': 'mean'}],
     PaddingMask: [{'valid': 'other'}],
     PowerSeriesMask: [{'order': 2}, {'normalization': 'rw'}, {'parameterization': 'f'}, {'flow': 'target_to_source'}],
     RWGNKMask: [

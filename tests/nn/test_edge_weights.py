@@ -104,6 +104,8 @@ MASKS: dict[str, Callable[[], Mask]] = {
     'grf': lambda: GRFMask(2, num_walks=8),
     'asymmetric_grf': lambda: GRFMask(2, asymmetric=True),
     'stitched_grf': lambda: GRFMask(2, stitch=2, normalization='rw'),
+    'hop': lambda: HopMask(2, max_hops=3, path_weights='mean'),
+    'largest_product': lambda: HopMask(2, max_hops=3, path_weights='max'),
     'sum': lambda: HopMask(2) + 0.5 * PowerSeriesMask(2, order=2).T,
     'heads': lambda: MultiHeadMask(AdjacencyMask(1), HeatKernelMask(1, tolerance=1e-13)),
 }
@@ -148,7 +150,7 @@ def test_gradients_reach_the_network(name: str) -> None:
 
     inputs = [tensor.detach().requires_grad_() for tensor in (data.x, *numbers)]
     assert gradcheck(attend, inputs, fast_mode=True, atol=1e-6)
-    if name in ('adjacency', 'power_series', 'tree', 'grf'):
+    if name in ('adjacency', 'power_series', 'tree', 'grf', 'hop', 'largest_product'):
         assert gradgradcheck(attend, inputs, fast_mode=True, atol=1e-5)
     grads = torch.autograd.grad(attend(*inputs).square().sum(), inputs)
     assert all(bool(grad.any()) for grad in grads[:-1])  # some masks ignore a common factor

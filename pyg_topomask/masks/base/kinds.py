@@ -25,7 +25,10 @@ DIRECTIONS = {
 }
 
 #: The masks that hand gradients on to edge weights, for errors.
-LEARNS_WEIGHTS = 'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, TreeMask(kind="exp"), and compositions with them'
+LEARNS_WEIGHTS = (
+    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, TreeMask(kind="exp"), HopMask(path_weights="mean"), and '
+    'compositions with them'
+)
 
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:

@@ -58,6 +58,8 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     direction: str | None = None
     #: Whether edge weights change the mask. They do not if the direction is :obj:`"unused"`.
     weighted: bool = True
+    #: The argument by which edge weights change the mask where they do not, for warnings.
+    reads_weights_by: str = ''
     #: Whether nodes attend only to nodes that edges join to them, so that graphs stay apart without a batch vector. They do
     #: not if the direction is :obj:`"unused"`.
     local: bool = True
