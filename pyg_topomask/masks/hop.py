@@ -107,7 +107,8 @@ class HopMask(LogarithmicMask):
     By default, edge weights have no effect. With :obj:`path_weights`, entries are :math:`f_{d(i, j)} \, g_{ij}`, where
     :math:`g_{ij}` is the mean, or the maximum, over all shortest paths from :math:`j` to :math:`i`, of the product of the
     weights of their edges. This extension is our own. Distances still count edges. With weights of 1, :math:`g_{ij} = 1`.
-    Gradients reach the weights, such as those that :class:`~pyg_topomask.nn.EdgeWeights` learns.
+    Parallel edges are on different paths. Gradients reach the weights, such as those that
+    :class:`~pyg_topomask.nn.EdgeWeights` learns.
 
     Edges are followed: a node attends to nodes from which edges lead to it. :obj:`flow` reverses this.
 
