@@ -15,7 +15,7 @@ import lzma
 import math
 import re
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -200,7 +200,7 @@ def _kept(columns: Sequence[np.ndarray], least: float) -> Rated | None:
 
 
 def _parsed(
-    part: bytes, separator: str, width: int, kinds: dict[int, type], more: Sequence[int] = (), quote: bool = False
+    part: bytes, separator: str, width: int, kinds: Mapping[int, type], more: Sequence[int] = (), quote: bool = False
 ) -> Any:
     r"""Returns the columns of a part as a frame of Polars, or :obj:`None` if it is not installed or finds values of other
     kinds, or other numbers of columns.
@@ -286,8 +286,8 @@ class _Header:
 
     def irregular(self, number: int, part: bytes, least: float, numbers: Numbers | None) -> Rated:
         r"""Reads lines by Python."""
-        quoting = csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE
-        reader = csv.reader(_lines(part), delimiter=self.separator, quoting=quoting)
+        options: dict[str, Any] = {'quoting': csv.QUOTE_MINIMAL if self.quote else csv.QUOTE_NONE}
+        reader = csv.reader(_lines(part), delimiter=self.separator, **options)
         ids: tuple[list[int], list[int]] = [], []
         dropped = 0
         for row in reader:
