@@ -11,7 +11,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.transforms import FaceToEdge
 
@@ -63,8 +62,7 @@ def load_graph(source: Any, weight: str | int | None = None) -> Data:
             raise ArgumentError('source', given, accepted, remedy)
         return _LIBRARIES[library](source, 'weight' if weight is None else str(weight))
     path = Path(source)
-    suffix = path.suffixes[-2] if path.suffix == '.gz' and len(path.suffixes) > 1 else path.suffix
-    reader = _READERS.get(suffix.lower())
+    reader = _READERS.get(kind_of(path))
     if reader is None:
         raise ArgumentError('source', repr(str(source)), f'files that end in {", ".join(_READERS)}', _REMEDY)
     if not path.is_file():
@@ -74,7 +72,12 @@ def load_graph(source: Any, weight: str | int | None = None) -> Data:
     return reader(path, weight)
 
 
-def _data(ids: np.ndarray, ends: Any, weights: Any = None, both: bool = False, **more: Tensor) -> Data:
+def kind_of(path: Path) -> str:
+    r"""Returns what the name of a file ends in, before :obj:`.gz`, in small letters."""
+    return Path(path.stem if path.suffix == '.gz' else path).suffix.lower()
+
+
+def _data(ids: np.ndarray, ends: Any, weights: Any = None, both: bool = False) -> Data:
     r"""Returns a graph of nodes with ascending ids, given the ids of the ends of its edges, :obj:`[2, E]`, also in the other
     direction if asked for.
     """
@@ -85,7 +88,7 @@ def _data(ids: np.ndarray, ends: Any, weights: Any = None, both: bool = False, *
         other = edge_index[0] != edge_index[1]
         edge_index = torch.cat([edge_index, edge_index[:, other].flip(0)], 1)
         weight = None if weight is None else torch.cat([weight, weight[other]])
-    data = Data(edge_index=edge_index, num_nodes=len(ids), **more)
+    data = Data(edge_index=edge_index, num_nodes=len(ids))
     if weight is not None:
         data.edge_weight = weight
     if len(ids) and (ids[0] != 0 or ids[-1] != len(ids) - 1):
@@ -151,8 +154,10 @@ def _read_metis(path: Path, weight: Any) -> Data:
     if len(ends[0]) != 2 * num_edges:
         given = f'{len(ends[0])} neighbors in all lines'
         raise ArgumentError('source', f'{path}: {given}', f'{2 * num_edges}, twice the number of edges in the header')
-    more = {'node_weight': torch.tensor(node_weights)} if constraints else {}
-    return _data(np.arange(1, num_nodes + 1), ends, weights if weighted else None, **more)
+    data = _data(np.arange(1, num_nodes + 1), ends, weights if weighted else None)
+    if constraints:
+        data.node_weight = torch.tensor(node_weights).view(num_nodes, constraints)
+    return data
 
 
 def _read_dimacs(path: Path, weight: Any) -> Data:
@@ -223,8 +228,8 @@ def _read_mesh(path: Path, weight: Any) -> Data:
         import trimesh
     except ImportError as error:
         raise ImportError('meshes need trimesh: install pyg_topomask with its extra [meshes]') from error
-    packed, kind = path.suffix == '.gz', (path.suffixes[-2] if path.suffix == '.gz' else path.suffix).lower()[1:]
-    content = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
+    kind = kind_of(path)[1:]
+    content = gzip.decompress(path.read_bytes()) if path.suffix == '.gz' else path.read_bytes()
     if kind == 'off':  # the counts may stand on the first line, as in ModelNet
         first, newline, rest = content.partition(b'\n')
         counts = first.strip()[3:].strip() if first.startswith(b'OFF') else b''

@@ -18,7 +18,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 from torch_geometric.utils import coalesce, to_undirected
 
-from pyg_topomask.apps.datasets.graph_formats import FORMATS, load_graph
+from pyg_topomask.apps.datasets.graph_formats import FORMATS, kind_of, load_graph
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import first_line
 
@@ -86,7 +86,8 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
     r"""Reads the graphs of a file, with labels :obj:`y` as numbers, or as a list of text where a file has text. Raises an error
     that names the place if the file is of no known kind, is broken, or has no labels of this name.
     """
-    reader = _READERS.get(path.suffix.lower())
+    kind = kind_of(path) if kind_of(path) in FORMATS else path.suffix.lower()
+    reader = _READERS.get(kind)
     if reader is None:
         raise ArgumentError('data', str(path), f'files that end in {", ".join(_READERS)}', _OF_NETWORKX)
     for name, file in (('data', path), ('nodes', nodes)):
@@ -94,7 +95,7 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
             raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
     if nodes is not None and reader is not _read_csv:
         raise ArgumentError('nodes', str(nodes), 'a table of nodes beside a table of edges in CSV')
-    if nodes is None and path.suffix.lower() in FORMATS:
+    if nodes is None and kind in FORMATS:
         raise ArgumentError('nodes', None, f'a table with labels of the nodes of {path}', 'give one with --nodes')
     if directed and reader is not _read_csv:
         raise ArgumentError('directed', directed, 'this only for tables of edges', 'other files say it themselves')
@@ -183,7 +184,7 @@ def _table(rows: Any, kind: str) -> Table:
 
 
 def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
-    links = _links(path) if path.suffix.lower() in FORMATS else _read_table(path)
+    links = _links(path) if kind_of(path) in FORMATS else _read_table(path)
     first, second = list(links.columns)[:2]
     pairs = [(_named(links.columns, one), _named(links.columns, other)) for one, other in _ENDS]
     source, target = next(((one, other) for one, other in pairs if one and other), (first, second))

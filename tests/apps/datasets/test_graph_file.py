@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import pickle
 from pathlib import Path
 from typing import Any
@@ -334,6 +335,8 @@ def test_files_of_other_tools_with_a_table_of_labels(name: str, first: int, edge
     if attribute == 'edge_weight':
         assert data.edge_weight.unique().tolist() == [5]
     elif name == 'a.gr':
+        Path('a.gr.gz').write_bytes(gzip.compress(edges.encode()))
+        assert read('a.gr.gz', nodes='nodes.csv')[0].num_edges == 22
         assert read(name, nodes='nodes.csv', directed=True)[0].num_edges == 11
 
 

@@ -107,7 +107,7 @@ def test_ids_of_amazon_are_numbered_and_kept(write: Callable[[str], Path], tmp_p
     assert recommend(dataset, users, items, ['AGKASBHYZPGTEPO6LWZPVJWB2BVA'], k=1) == [
         ('AGKASBHYZPGTEPO6LWZPVJWB2BVA', 1, '0593186397', 3.0)
     ]
-    with pytest.raises(ValueError, match=r"user: got \[nobody\]; accepted: the 2 users from AGKAS\w* to AGKHL"):
+    with pytest.raises(ValueError, match=r'user: got \[nobody\]; accepted: the 2 users from AGKAS\w* to AGKHL'):
         recommend(dataset, users, items, ['nobody'])
     renamed = load_interactions(
         write(AMAZON.replace('0593186397', '0593186398')), layout='table', val_ratio=0.0, test_ratio=0.0
