@@ -25,56 +25,58 @@ from pyg_topomask.apps.recommend.options import default_config
 from pyg_topomask.apps.recommend.runner import Training
 from pyg_topomask.apps.runs.run import EpochBar
 
-__all__ = ['run']
+__all__ = ['epoch', 'run']
 
 OURS, POLARS, PANDAS = 'read_interactions', 'polars.read_csv', 'pandas.read_csv'
 #: The users and items of MovieLens 32M.
 USERS, ITEMS = 200_948, 84_432
 ROUNDS = 3
+MADE_UP = 'A made-up .inter of RecBole with the numbers of users and items of MovieLens 32M, ratings and times.'
 
 
 def run(quick: bool, folder: Path) -> None:
-    size, of_epoch, batch = (50_000, 50_000, 2**14) if quick else (20_000_000, 32_000_000, 2**19)
+    size = 50_000 if quick else 20_000_000
     readers = [OURS, POLARS, *([PANDAS] if find_spec('pandas') else [])]
+    measured: dict[str, list[tuple[float, int]]] = {reader: [] for reader in readers}
     with tempfile.TemporaryDirectory() as made:
         path = Path(made) / 'made.inter'
         _table(size).write_csv(path, separator='\t')
-        measured: dict[str, list[tuple[float, int]]] = {reader: [] for reader in readers}
         for _ in tqdm(range(1 if quick else ROUNDS), desc='interactions'):
             for reader in readers:
                 measured[reader].append(alone(_read, reader, path))
-        _table(of_epoch).write_csv(path, separator='\t')
-        epoch = alone(_epoch, path, batch, made)
     seconds = {reader: statistics.median(time for time, _ in values) for reader, values in measured.items()}
     rows = [
         {
-            'what': f'reading by {reader}',
+            'reader': reader,
             'interactions': size,
             'processor seconds': seconds[reader],
-            'times ours': seconds[reader] / seconds[OURS],
+            'ours over this': seconds[OURS] / seconds[reader],
             'peak memory, GB': (peak := statistics.median(peak for _, peak in measured[reader])) / 1e9,
             'peak over arrays': peak / (16 * size),
         }
         for reader in readers
     ]
-    for what, spent, peak in epoch:
-        row = {
-            'what': what,
-            'interactions': of_epoch,
-            'processor seconds': spent,
-            'times ours': '',
-            'peak memory, GB': peak / 1e9,
-        }
-        rows.append({**row, 'peak over arrays': ''})
     note = (
-        'A made-up .inter of RecBole with the numbers of users and items of MovieLens 32M, ratings and times, of which users, '
-        'items and ratings are read. Reading ends with arrays: two of 64-bit ids for ours, and one for each column for the '
-        f'others, which drop no ratings of 0. Medians of {len(measured[OURS])} turns, each in a process of its own. Memory is '
-        'beyond that before reading; arrays are users and items, 16 bytes for each interaction. The epoch is one of LightGCN '
-        f'({SETTINGS["LightGCN"]["layers"]} layers, 64 channels, batches of {batch}) on nine tenths. Its rows add up, and have '
-        'all memory that the process had at its peak. A GB is 1e9 bytes.'
+        f'{MADE_UP} Of these, users, items and ratings are read. Reading ends with arrays: two of 64-bit ids for ours, and one '
+        'for each column for the others, which drop no ratings of 0. Each turn is in a process of its own, and the figures are '
+        f'medians of {len(measured[OURS])}. Memory is beyond that before reading. The arrays are users and items, 16 bytes for '
+        'each interaction. A GB is 1e9 bytes.'
     )
-    write_table('interactions', 'Interactions in text', note, rows, folder)
+    write_table('interactions', 'Reading interactions from text', note, rows, folder)
+
+
+def epoch(quick: bool, folder: Path) -> None:
+    size, batch = (50_000, 2**14) if quick else (32_000_000, 2**19)
+    with tempfile.TemporaryDirectory() as made:
+        path = Path(made) / 'made.inter'
+        _table(size).write_csv(path, separator='\t')
+        steps = alone(_epoch, path, batch, made)
+    rows = [{'up to': what, 'processor seconds': spent, 'peak memory, GB': peak / 1e9} for what, spent, peak in steps]
+    note = (
+        f'{MADE_UP} From {size} lines of text to the end of an epoch of LightGCN ({SETTINGS["LightGCN"]["layers"]} layers, 64 '
+        f'channels, batches of {batch}), without validation. Memory is all that the process had at its peak. A GB is 1e9 bytes.'
+    )
+    write_table('interactions_epoch', 'From text to an epoch', note, rows, folder)
 
 
 def _table(size: int) -> Any:
@@ -123,13 +125,13 @@ def _epoch(path: Path, batch: int, folder: str) -> list[tuple[str, float, int]]:
         rows.append((what, time.process_time() - start, status('VmHWM')))
 
     dataset = load_interactions(path, layout='table', val_ratio=0.0)
-    note('from text to the data set')
+    note('the data set')
     config = default_config()
     config.recommend.update({'model': 'LightGCN', 'batch_size': batch, 'max_epoch': 1, 'progress': False, 'device': 'cpu'})
     config.recommend['LightGCN'] = type(config)(SETTINGS['LightGCN'])
     training = Training(config, dataset, Path(folder) / 'run', BASELINES['LightGCN'])
-    note('and to the model')
+    note('the model')
     with EpochBar('LightGCN', 1, 1, 0, True) as bar:
         training._optimize(bar)
-    note('and to the end of the epoch')
+    note('the end of the epoch')
     return rows

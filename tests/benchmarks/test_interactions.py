@@ -26,5 +26,5 @@ def test_an_epoch(tmp_path: Path) -> None:
     path = tmp_path / 'made.inter'
     interactions._table(2000).write_csv(path, separator='\t')
     rows = interactions._epoch(path, 512, str(tmp_path))
-    assert [what for what, *_ in rows] == ['from text to the data set', 'and to the model', 'and to the end of the epoch']
+    assert [what for what, *_ in rows] == ['the data set', 'the model', 'the end of the epoch']
     assert sorted(rows, key=lambda row: row[1:]) == rows
