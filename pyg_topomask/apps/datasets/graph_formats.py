@@ -230,10 +230,6 @@ def _read_mesh(path: Path, weight: Any) -> Data:
         raise ImportError('meshes need trimesh: install pyg_topomask with its extra [meshes]') from error
     kind = kind_of(path)[1:]
     content = gzip.decompress(path.read_bytes()) if path.suffix == '.gz' else path.read_bytes()
-    if kind == 'off':  # the counts may stand on the first line, as in ModelNet
-        first, newline, rest = content.partition(b'\n')
-        counts = first.strip()[3:].strip() if first.startswith(b'OFF') else b''
-        content = b'OFF\n' + counts + newline + rest if counts else content
     try:
         mesh = trimesh.load(io.BytesIO(content), file_type=kind, force='mesh', process=False)
         pos, face = np.array(mesh.vertices, np.float64), np.array(mesh.faces, np.int64).reshape(-1, 3)

@@ -201,7 +201,7 @@ def test_parts_of_pairs_are_as_lines(tmp_path: Path, monkeypatch: pytest.MonkeyP
     ('text', 'expected'),
     [
         ('1\t2\t3\n1\t2\t\t0\n', [(1, 2)]),  # tabs in a row separate once, so that 0 is the rating
-        ('1::2::3\n1::2:0::9\n', [(1, 2)]),
+        ('1::2::3\n1::2:0:9\n', [(1, 2)]),
         ('1 2 3\n1  2 0\n', [(1, 2)]),
         ('1 2 3\r4 5 6\n', [(1, 2), (4, 5)]),
         ('1 2 3 x\r4 5 6 y\n', [(1, 2), (4, 5)]),
