@@ -143,6 +143,9 @@ BENCHMARKS = {
     'edge_features': Benchmark('edge_features', 'learned edge weights on molecules', ('edge_features', 'edge_features_gains')),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
+    'interactions': Benchmark(
+        'interactions', 'reading interactions from text, compared with polars and pandas', ('interactions',)
+    ),
     'sharding': Benchmark('sharding', 'one graph in several processes', ('sharding', 'sharding_bytes', 'sharding_limited')),
     'graphgps': Benchmark('graphgps', 'every attention in a GraphGPS checkout', ('graphgps',)),
     'yamls': Benchmark('yamls', 'public YAML files of GraphGPS in the standalone runner', ('yamls',)),

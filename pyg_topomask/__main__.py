@@ -60,7 +60,7 @@ def _parser() -> _Parser:
     serve = commands.add_parser('recommend', help='print top items of users, or export embeddings, of a trained model')
     serve.add_argument('--run', required=True, metavar='DIR', help='the folder of the run')
     words = 'the users, by their ids in the data'
-    serve.add_argument('--user', type=int, nargs='+', action='extend', default=[], metavar='ID', help=words)
+    serve.add_argument('--user', nargs='+', action='extend', default=[], metavar='ID', help=words)
     serve.add_argument('--k', type=int, metavar='N', help='the number of items (default: recommend.k of the run)')
     serve.add_argument('--out', metavar='FILE', help='write them as CSV to a file, instead of printing them')
     serve.add_argument('--embeddings', metavar='FILE.npz', help='write the embeddings of all users and items')

@@ -24,6 +24,8 @@ BLOCKED = (
     'numba',
     'linear_operator',
     'gpytorch',
+    'polars',
+    'trimesh',
 )
 LIBRARY = [
     'pyg_topomask',
@@ -233,6 +235,7 @@ API = {
         'RoadEccentricity',
         'SceneBlocks',
         'UrbanObjects',
+        'load_graph',
     ],
     'pyg_topomask.apps.recommend': [
         'DirectAULoss',

@@ -15,6 +15,7 @@ from __future__ import annotations
 from torch_geometric.data import InMemoryDataset
 
 from pyg_topomask.apps.datasets.graph_file import GraphFile
+from pyg_topomask.apps.datasets.graph_formats import load_graph
 from pyg_topomask.apps.datasets.images import CIFAR10Pixels, DigitsGrid, MNISTPixels, MovingDigits
 from pyg_topomask.apps.datasets.motifs import InducedCycles, MotifGraphs
 from pyg_topomask.apps.datasets.particles import ClothRollouts
@@ -38,6 +39,7 @@ __all__ = [
     'RoadEccentricity',
     'SceneBlocks',
     'UrbanObjects',
+    'load_graph',
 ]
 
 #: Datasets by the name that :obj:`dataset.name` uses with :obj:`dataset.format: topomask`.

@@ -33,6 +33,8 @@ class GraphFile(FileDataset):
       :obj:`target`, or else the first two; :obj:`weight` is the weight; further numbers are features. A second table
       :obj:`nodes` has the column :obj:`id`, or else its first, and labels and features. Ids may be text. A node without a
       label is in no split.
+    - :obj:`.graph`, :obj:`.metis`, :obj:`.gr`, :obj:`.txt`, :obj:`.edges`, :obj:`.el`: METIS, DIMACS and lists of edges, see
+      :func:`load_graph`, with a table :obj:`nodes`, whose ids are those of the file.
 
     Whole numbers and text are classes, other numbers are values to predict, and with :obj:`regression` all numbers. Several
     values of a graph that are 0 or 1 are several labels. Features of tables and GraphML are shifted and scaled to mean 0 and

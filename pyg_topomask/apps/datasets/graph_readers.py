@@ -18,6 +18,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 from torch_geometric.utils import coalesce, to_undirected
 
+from pyg_topomask.apps.datasets.graph_formats import FORMATS, kind_of, load_graph
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import first_line
 
@@ -43,9 +44,9 @@ class Table:
     places: list[str] = field(default_factory=list)
     columns: dict[str, list[Any]] = field(default_factory=dict)
 
-    def numbers(self, source: str) -> tuple[dict[str, list[float]], list[str]]:
-        r"""Returns the columns of numbers, and the names of the others. Raises an error for a value that is missing or is no
-        finite number in a column whose first value is a number.
+    def numbers(self, source: str, strict: bool) -> tuple[dict[str, list[float]], list[str]]:
+        r"""Returns the columns of numbers, and the names of the others. If strict, raises an error for a value that is missing
+        or is no finite number in a column whose first value is a number.
         """
         numbers: dict[str, list[float]] = {}
         others = []
@@ -54,6 +55,9 @@ class Table:
                 others.append(name)
                 continue
             parsed = [_number(value) for value in values]
+            if None in parsed and not strict:
+                others.append(name)
+                continue
             if None in parsed:
                 row = parsed.index(None)
                 shown = 'no value' if values[row] is None else repr(values[row])
@@ -82,7 +86,8 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
     r"""Reads the graphs of a file, with labels :obj:`y` as numbers, or as a list of text where a file has text. Raises an error
     that names the place if the file is of no known kind, is broken, or has no labels of this name.
     """
-    reader = _READERS.get(path.suffix.lower())
+    kind = kind_of(path) if kind_of(path) in FORMATS else path.suffix.lower()
+    reader = _READERS.get(kind)
     if reader is None:
         raise ArgumentError('data', str(path), f'files that end in {", ".join(_READERS)}', _OF_NETWORKX)
     for name, file in (('data', path), ('nodes', nodes)):
@@ -90,6 +95,8 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
             raise ArgumentError(name, f'{str(file)!r}, which is no file', 'files that exist')
     if nodes is not None and reader is not _read_csv:
         raise ArgumentError('nodes', str(nodes), 'a table of nodes beside a table of edges in CSV')
+    if nodes is None and kind in FORMATS:
+        raise ArgumentError('nodes', None, f'a table with labels of the nodes of {path}', 'give one with --nodes')
     if directed and reader is not _read_csv:
         raise ArgumentError('directed', directed, 'this only for tables of edges', 'other files say it themselves')
     return reader(path, nodes, label, directed)
@@ -177,7 +184,7 @@ def _table(rows: Any, kind: str) -> Table:
 
 
 def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
-    links = _read_table(path)
+    links = _links(path) if kind_of(path) in FORMATS else _read_table(path)
     first, second = list(links.columns)[:2]
     pairs = [(_named(links.columns, one), _named(links.columns, other)) for one, other in _ENDS]
     source, target = next(((one, other) for one, other in pairs if one and other), (first, second))
@@ -203,6 +210,17 @@ def _read_csv(path: Path, nodes: Path | None, label: str | None, directed: bool)
                 raise ArgumentError('data', given, 'nodes of the table of nodes')
     ends = [[number[name] for name in side] for side in zip(*names, strict=True)] or [[], []]
     return [_assemble(str(nodes or path), table, links, ends, label, directed, len(known))]
+
+
+def _links(path: Path) -> Table:
+    r"""Returns the edges of a file of another tool, with the ids of nodes as in the file."""
+    graph = load_graph(path)
+    ids = graph.n_id if 'n_id' in graph else torch.arange(graph.num_nodes or 0)
+    columns = {
+        name: [str(int(node)) for node in ids[side]] for name, side in zip(('source', 'target'), graph.edge_index, strict=True)
+    }
+    numbers = {name: graph[key].tolist() for name, key in (('weight', 'edge_weight'), ('length', 'length')) if key in graph}
+    return Table([f'{path}, edge {number}' for number in range(graph.num_edges)], {**columns, **numbers})
 
 
 def _id(name: str | None) -> str | None:
@@ -246,7 +264,9 @@ def _assemble(
     num_nodes: int | None = None,
 ) -> Data:
     of_csv, num_nodes = num_nodes is not None, len(nodes.places) if num_nodes is None else num_nodes
-    name = label or _named(nodes.columns, *LABELS)
+    # Coordinates of OSMnx are x and y.
+    names = LABELS if of_csv or not {'x', 'y'} <= {*nodes.columns} else [each for each in LABELS if each != 'y']
+    name = label or _named(nodes.columns, *names)
     if name not in nodes.columns:
         accepted = ', '.join(nodes.columns) or 'nodes with labels'
         table = 'give a table of nodes with --nodes' if of_csv else 'write an attribute of each node'
@@ -254,10 +274,11 @@ def _assemble(
         raise ArgumentError('label', f'{name or "no label"}, which {source} lacks', accepted, remedy)
     y = [None if value in _MISSING else value for value in nodes.columns.pop(name)]
     edges.columns.pop(_named(edges.columns, 'id') or '', None)  # of the file, not of the network
-    features, ignored = nodes.numbers('nodes')
-    weights, more = edges.numbers('data')
+    features, ignored = nodes.numbers('nodes', strict=of_csv)
+    weights, more = edges.numbers('data', strict=of_csv)
     if ignored := ignored + more:
-        warn(f'{source}: the columns {", ".join(ignored)} are no numbers, and are not used; encode them as numbers')
+        columns = ', '.join(ignored)
+        warn(f'{source}: the columns {columns} are no numbers, or not everywhere, and are not used; encode them as numbers')
     edge_index = torch.tensor(ends, dtype=torch.long)
     weight = weights.pop(_named(weights, 'weight') or '', None)
     attributes: dict[str, Tensor] = {}
@@ -285,5 +306,5 @@ def _standardized(columns: dict[str, list[float]]) -> Tensor:
 _READERS: dict[str, Callable[[Path, Path | None, str | None, bool], list[Data]]] = {
     **dict.fromkeys(('.pt', '.pth'), _read_torch),
     '.graphml': _read_graphml,
-    **dict.fromkeys(('.csv', '.tsv'), _read_csv),
+    **dict.fromkeys(('.csv', '.tsv', *FORMATS), _read_csv),
 }

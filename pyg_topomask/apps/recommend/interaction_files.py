@@ -2,13 +2,7 @@ r"""Readers of user-item interactions, and of public data sets by name."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import lzma
-import math
-import re
-import zlib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +11,12 @@ import torch
 from scipy.sparse import load_npz
 from torch import Tensor
 
-from pyg_topomask.apps.recommend.interactions import InteractionDataset, split_per_user
-from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.apps.recommend.interaction_text import IDS, LARGEST, Numbers, TextIds, ids_of_text, read_text
+from pyg_topomask.apps.recommend.interactions import InteractionDataset, split_per_user, unique_pairs
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_choice, check_finite
 
-_LARGEST = torch.iinfo(torch.long).max
-_IDS = f'integer ids from 0 to {_LARGEST}'
-_SEPARATORS = re.compile('[,:]')
-#: Words that something else separates.
-_OTHER_SEPARATOR = re.compile(r'\s*\d+\s*([^\s\d,:.+-])\s*\d')
 _ARCHIVES = 'archives of scipy.sparse.save_npz, and archives with row and col'
-_OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
 
 Source = str | Path | Sequence[str | Path]
 
@@ -66,11 +55,11 @@ def load_interaction_dataset(name: str, folder: str | Path, val_ratio: float = 0
 
 def load_folder(folder: str | Path, files: Mapping[str, Any], val_ratio: float, seed: int) -> InteractionDataset:
     r"""Loads a data set from the files of a folder that the lists :obj:`train`, :obj:`val` and :obj:`test` name, and that have
-    the given :obj:`layout` and :obj:`min_rating`, see :func:`load_interactions`.
+    the given :obj:`layout`, :obj:`columns` and :obj:`min_rating`, see :func:`load_interactions`.
     """
     train, val, test = ([Path(folder) / name for name in files.get(split, ())] for split in ('train', 'val', 'test'))
-    layout, least = files.get('layout', 'lists'), files.get('min_rating', 0.0)
-    return load_interactions(train, val or None, test or None, layout, val_ratio, seed=seed, min_rating=least)
+    layout, least, columns = files.get('layout', 'lists'), files.get('min_rating', 0.0), files.get('columns', ())
+    return load_interactions(train, val or None, test or None, layout, val_ratio, seed=seed, min_rating=least, columns=columns)
 
 
 def load_interactions(
@@ -82,12 +71,16 @@ def load_interactions(
     test_ratio: float = 0.1,
     seed: int = 0,
     min_rating: float = 0.0,
+    columns: Sequence[str] = (),
 ) -> InteractionDataset:
     r"""Loads a data set from files. A split without a file is sampled from each user's training interactions.
 
     :obj:`load_interactions([a, b])` pools two files and splits each user 80/10/10, the protocol of `"Towards Representation
     Alignment and Uniformity in Collaborative Filtering" <https://arxiv.org/abs/2206.12811>`_.
     :obj:`load_interactions(a, test=b)` holds out a tenth of the training interactions for validation.
+
+    If ids of a table are no whole numbers, users or items are numbered in the order of their ids, which are in
+    :obj:`user_names` or :obj:`item_names` of the data set.
 
     Args:
         train (str, Path or list): One or more files, see :func:`read_interactions`.
@@ -100,26 +93,48 @@ def load_interactions(
         seed (int, optional): The seed of the split. (default: :obj:`0`)
         min_rating (float, optional): The smallest rating of an interaction, see :func:`read_interactions`.
             (default: :obj:`0.0`)
+        columns (list, optional): The names of the columns of a table, see :func:`read_interactions`. (default: :obj:`()`)
 
     Raises:
         ValueError: If a line is invalid (the message has file and line number), or an argument is out of range.
     """
+    sources = {'train': train, 'val': val, 'test': test}
     dropped: dict[str, int] = {}
-    read = _read(train, layout, min_rating, 'train', dropped)
+    names: list[tuple[str, ...] | None] = [None, None]
+
+    def read(numbers: Numbers | None = None) -> dict[str, Tensor]:
+        dropped.clear()
+        return {
+            split: _read(source, layout, min_rating, columns, numbers, split, dropped)
+            for split, source in sources.items()
+            if source is not None
+        }
+
+    try:
+        pairs = read()
+    except TextIds:
+        numbers: Numbers = {}, {}
+        pairs = read(numbers)
+        ids, names = zip(*map(ids_of_text, numbers), strict=True)
+        pairs = {split: _renumbered(given, ids) for split, given in pairs.items()}
     # Duplicates are removed before the split. Otherwise, copies could be in both the training and the test split.
-    pairs = read.unique(dim=1)
+    count, given = pairs['train'].size(1), unique_pairs(pairs.pop('train'))
+    repeated = count - given.size(1)
     ratios = val_ratio if val is None else 0.0, test_ratio if test is None else 0.0
-    rest, drawn_val, drawn_test = split_per_user(pairs, *ratios, seed)
-    val_pairs = drawn_val if val is None else _read(val, layout, min_rating, 'val', dropped)
-    test_pairs = drawn_test if test is None else _read(test, layout, min_rating, 'test', dropped)
-    dataset = InteractionDataset.from_pairs(rest, val_pairs, test_pairs)
+    rest, drawn_val, drawn_test = split_per_user(given, *ratios, seed)
+    del given
+    dataset = InteractionDataset.from_pairs(rest, pairs.get('val', drawn_val), pairs.get('test', drawn_test))
     dataset.dropped.update(dropped)
-    if read.size(1) > pairs.size(1):
-        dataset.dropped['repeated in train'] = read.size(1) - pairs.size(1)
-    return dataset
+    if repeated:
+        dataset.dropped['repeated in train'] = repeated
+    return dataset.with_names(*names)
 
 
-def read_interactions(path: str | Path, layout: str = 'lists', min_rating: float = 0.0) -> Tensor:
+def _renumbered(pairs: Tensor, ids: Sequence[np.ndarray]) -> Tensor:
+    return torch.stack([torch.from_numpy(each)[row] for each, row in zip(ids, pairs, strict=True)])
+
+
+def read_interactions(path: str | Path, layout: str = 'lists', min_rating: float = 0.0, columns: Sequence[str] = ()) -> Tensor:
     r"""Returns the users and items of a file in file order, of shape :obj:`[2, E]`.
 
     Args:
@@ -128,87 +143,45 @@ def read_interactions(path: str | Path, layout: str = 'lists', min_rating: float
             as values, or one with the arrays :obj:`row` and :obj:`col`.
         layout (str, optional): The content of a line: a user followed by all items of the user (:obj:`"lists"`, LightGCN's
             format; a colon may follow the user), or a user, an item, perhaps a rating, and ignored words, separated by blanks,
-            commas or colons (:obj:`"pairs"`). A file of lists that looks like pairs with ratings gives a warning.
-            (default: :obj:`"lists"`)
-        min_rating (float, optional): The smallest rating of an interaction. A rating of 0 is none. Above 0, the third word of
-            a pair has to be a number. (default: :obj:`0.0`)
+            commas or colons (:obj:`"pairs"`), or what the first line names (:obj:`"table"`), separated by tabs, commas,
+            semicolons, bars or blanks, as in the :obj:`.inter` of RecBole, MovieLens 32M, HetRec and the ratings of Amazon
+            2023. If ids of a table are no whole numbers, they are numbered in the order of the text; :func:`load_interactions`
+            keeps the text. A file of lists that looks like pairs with ratings gives a warning. (default: :obj:`"lists"`)
+        min_rating (float, optional): The smallest rating of an interaction. A rating of 0 is none. Above 0, each pair needs
+            a rating. (default: :obj:`0.0`)
+        columns (list, optional): The names of the columns of users, items and perhaps ratings of a table. By default, they
+            are known names, such as :obj:`user_id`, :obj:`movieId` and :obj:`rating`. (default: :obj:`()`)
 
     Raises:
         ValueError: If a line (the message has file and line number) or an archive is invalid.
     """
-    return _read_rated(path, layout, min_rating)[0]
+    try:
+        return torch.from_numpy(_read_rated(path, layout, min_rating, columns, None)[0])
+    except TextIds:
+        numbers: Numbers = {}, {}
+        pairs, _ = _read_rated(path, layout, min_rating, columns, numbers)
+        return _renumbered(torch.from_numpy(pairs), [ids_of_text(each)[0] for each in numbers])
 
 
-def _read_rated(path: str | Path, layout: str, min_rating: float) -> tuple[Tensor, int]:
-    r"""Returns the users and items of a file, and how many other pairs of its have a rating of 0 or below the smallest."""
+def _read_rated(
+    path: str | Path, layout: str, min_rating: float, columns: Sequence[str], numbers: Numbers | None
+) -> tuple[np.ndarray, int]:
+    r"""Reads a file, with the given numbers for ids that are text, see :func:`~.interaction_text.read_text`."""
     check_finite(min_rating=min_rating)
     path = Path(path)
-    check_choice(('lists', 'pairs'), layout=layout)
-    if path.suffix == '.npz':
-        return _read_archive(path, min_rating)
-    users: list[int] = []
-    items: list[int] = []
-    widths: set[int] = set()
-    number = dropped = 0
-    # Ids are ASCII. Ignored words may have any encoding.
-    with _OPEN.get(path.suffix, open)(path, 'rt', encoding='utf-8-sig', errors='backslashreplace') as file:
-        try:
-            for number, line in enumerate(file, 1):
-                words = (line.replace(':', ' ', 1) if layout == 'lists' else _SEPARATORS.sub(' ', line)).split()
-                if not words:
-                    continue
-                ids = _parse(words if layout == 'lists' else words[:2])
-                if not ids or (layout == 'pairs' and len(ids) < 2):
-                    remedy, other = '', _OTHER_SEPARATOR.match(line)
-                    if number == 1 and not any(map(str.isdecimal, words)) and not other:
-                        remedy = 'remove names of columns, and number other ids (numpy.unique)'
-                    elif other:
-                        remedy = f'the words are separated by {other[1]!r}: blanks, commas and colons separate words'
-                    accepted = 'a user and an item' if ids else _IDS
-                    raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted, remedy)
-                rating = _number(words[2]) if layout == 'pairs' and len(words) > 2 else None
-                if rating is None and min_rating > 0:
-                    accepted = f'a rating as third word, for min_rating {min_rating}'
-                    raise ArgumentError(f'{path}, line {number}', repr(line.strip()[:60]), accepted)
-                if rating is not None and (rating == 0 or rating < min_rating):
-                    dropped += 1
-                    continue
-                widths.add(len(ids))
-                users += [ids[0]] * (len(ids) - 1)
-                items += ids[1:]
-        except (EOFError, OSError, lzma.LZMAError, zlib.error) as error:
-            accepted = 'whole files, compressed as the name ends'
-            raise ArgumentError(f'{path}, line {number + 1}', f'a broken file ({error})', accepted) from error
-    if widths in ({3}, {4}):  # a rating, and perhaps a time
-        starts = users[:: max(widths) - 1]
-        if len(set(starts)) < len(starts):
-            warn(
-                f"{path}: every line has {max(widths)} numbers, and users start several lines. The layout 'lists' takes all of "
-                "them but the first for items. If these are ratings or times, set the layout to 'pairs' (in a YAML, "
-                'recommend.files.layout)'
-            )
-    return torch.tensor([users, items], dtype=torch.long), dropped
+    check_choice(('lists', 'pairs', 'table'), layout=layout)
+    if len(columns) not in (0, 2, 3):
+        raise ArgumentError('columns', repr(columns), 'the names of the columns of users, items and perhaps ratings')
+    if path.suffix != '.npz':
+        return read_text(path, layout, min_rating, columns, numbers)
+    pairs, dropped = _read_archive(path, min_rating)
+    if numbers is not None:
+        texts = zip(pairs.astype(str).tolist(), numbers, strict=True)
+        pairs = np.array([[table.setdefault(text, len(table)) for text in row] for row, table in texts], np.int64)
+    return pairs, dropped
 
 
-def _number(word: str) -> float | None:
-    r"""Returns the number that a word is, if it is one."""
-    try:
-        return None if math.isnan(number := float(word)) else number
-    except ValueError:
-        return None
-
-
-def _parse(words: list[str]) -> list[int]:
-    r"""Returns the ids of a line, or an empty list if a word is not an id."""
-    # int() also accepts signs, underscores and digits of other scripts.
-    joined = ''.join(words)
-    if not (joined.isascii() and joined.isdecimal()) or max(map(len, words)) > len(str(_LARGEST)):
-        return []
-    ids = list(map(int, words))
-    return ids if max(ids) <= _LARGEST else []
-
-
-def _read_archive(path: Path, min_rating: float) -> tuple[Tensor, int]:
+def _read_archive(path: Path, min_rating: float) -> tuple[np.ndarray, int]:
     with open(path, 'rb') as file:
         try:
             archive = np.load(file)
@@ -228,23 +201,31 @@ def _read_archive(path: Path, min_rating: float) -> tuple[Tensor, int]:
         raise ArgumentError(str(path), given, 'integers of one shape [E]')
     pairs = np.stack([row.astype(np.int64), col.astype(np.int64)])
     if (pairs < 0).any():  # also after an overflow
-        raise ArgumentError(str(path), f'an id below 0 or above {_LARGEST}', _IDS)
+        raise ArgumentError(str(path), f'an id below 0 or above {LARGEST}', IDS)
     if rating is None and min_rating > 0:
         given = f'{min_rating} for {path}, which holds no ratings'
         raise ArgumentError('min_rating', given, 'archives of scipy.sparse.save_npz')
     if rating is not None and np.isnan(rating).any():
         raise ArgumentError(str(path), 'NaN as a rating', 'numbers')
     kept = np.ones(len(row), bool) if rating is None else (rating != 0) & (rating >= min_rating)
-    return torch.from_numpy(pairs[:, kept]), int((~kept).sum())
+    return pairs[:, kept], int((~kept).sum())
 
 
-def _read(source: Source, layout: str, min_rating: float, split: str, dropped: dict[str, int]) -> Tensor:
+def _read(
+    source: Source,
+    layout: str,
+    min_rating: float,
+    columns: Sequence[str],
+    numbers: Numbers | None,
+    split: str,
+    dropped: dict[str, int],
+) -> Tensor:
     r"""Returns the users and items of the files of a split, and adds how many are dropped to the counts by reason."""
     paths = [source] if isinstance(source, (str, Path)) else source
     if len(paths) == 0:
         raise ArgumentError('source', repr(source), 'a path, and one or more in a list')
-    pairs, counts = zip(*(_read_rated(path, layout, min_rating) for path in paths), strict=True)
-    if sum(counts):
+    read = [_read_rated(path, layout, min_rating, columns, numbers) for path in paths]
+    if count := sum(each for _, each in read):
         below = f' or below {min_rating:g}' if min_rating else ' or less'
-        dropped[f'rated 0{below} in {split}'] = sum(counts)
-    return torch.cat(pairs, 1)
+        dropped[f'rated 0{below} in {split}'] = count
+    return torch.from_numpy(read[0][0] if len(read) == 1 else np.concatenate([pairs for pairs, _ in read], 1))

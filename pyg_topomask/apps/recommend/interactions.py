@@ -3,7 +3,8 @@ r"""User-item interactions: the data set, its split, and the bipartite graph of 
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import torch
@@ -26,6 +27,9 @@ class InteractionDataset:
         user_ids (torch.Tensor): The original id of each user, ascending, of shape :obj:`[num_users]`.
         item_ids (torch.Tensor): The original id of each item, ascending, of shape :obj:`[num_items]`.
         dropped (dict, optional): The number of dropped interactions, by reason. (default: :obj:`{}`)
+        user_names (tuple, optional): The original id of each user as text, if not all are whole numbers. :obj:`user_ids` then
+            counts the users. (default: :obj:`None`)
+        item_names (tuple, optional): The same for items. (default: :obj:`None`)
 
     Example:
         >>> dataset = InteractionDataset.from_pairs(torch.tensor([[7, 7, 9], [1, 5, 5]]), test=torch.tensor([[9], [1]]))
@@ -41,6 +45,8 @@ class InteractionDataset:
     user_ids: Tensor
     item_ids: Tensor
     dropped: dict[str, int] = field(default_factory=dict)
+    user_names: tuple[str, ...] | None = None
+    item_names: tuple[str, ...] | None = None
 
     @classmethod
     def from_pairs(cls, train: Tensor, val: Tensor | None = None, test: Tensor | None = None) -> InteractionDataset:
@@ -61,19 +67,33 @@ class InteractionDataset:
             raise ArgumentError('train', 'no interaction', 'at least one')
         sizes = [pairs.size(1) for pairs in splits.values()]
         users, items = torch.cat([pairs.long() for pairs in splits.values()], 1)
-        user_ids, users = users.unique(return_inverse=True)
-        item_ids, items = items.unique(return_inverse=True)
+        (user_ids, users), (item_ids, items) = numbered(users), numbered(items)
         keys = (users * item_ids.numel() + items).split(sizes)
+        del users, items
         dropped: dict[str, int] = {}
         kept: list[Tensor] = []
         for (name, pairs), key in zip(splits.items(), keys, strict=True):
             unique = key.unique()
-            fresh = unique[~torch.isin(unique, torch.cat(kept))] if kept else unique
+            fresh = unique
+            for earlier in kept:
+                fresh = fresh[~_found(fresh, earlier)]
             dropped[f'repeated in {name}'] = pairs.size(1) - unique.numel()
             dropped[f'in {name} and before'] = unique.numel() - fresh.numel()
             kept.append(fresh)
         train, val, test = (torch.stack([key // item_ids.numel(), key % item_ids.numel()]) for key in kept)
         return cls(train, val, test, user_ids, item_ids, {reason: count for reason, count in dropped.items() if count})
+
+    def with_names(self, users: Sequence[str] | None, items: Sequence[str] | None) -> InteractionDataset:
+        r"""Returns the data set with texts as ids of the users and of the items, given the text of each number so far."""
+        names = [
+            None if texts is None else tuple(texts[place] for place in ids.tolist())
+            for texts, ids in ((users, self.user_ids), (items, self.item_ids))
+        ]
+        ids = [
+            old if new is None else torch.arange(len(new))
+            for new, old in zip(names, (self.user_ids, self.item_ids), strict=True)
+        ]
+        return replace(self, user_ids=ids[0], item_ids=ids[1], user_names=names[0], item_names=names[1])
 
     @property
     def num_users(self) -> int:
@@ -88,7 +108,9 @@ class InteractionDataset:
     @property
     def fingerprint(self) -> str:
         r"""A hash of the original ids. A trained model is valid for data sets with the same fingerprint."""
-        return _hash(f'{self.num_users} users ', self.user_ids, self.item_ids)
+        names = [name for texts in (self.user_names, self.item_names) for name in texts or ()]
+        prefix = '\0'.join([f'{self.num_users} users ', *names])
+        return _hash(prefix, self.user_ids, self.item_ids)
 
     @cached_property
     def interactions_hash(self) -> str:
@@ -135,6 +157,41 @@ def bipartite_data(pairs: Tensor, num_users: int, num_items: int) -> Data:
     users, items = pairs[0], pairs[1] + num_users
     edge_index = torch.stack([torch.cat([users, items]), torch.cat([items, users])])
     return Data(edge_index=edge_index, num_nodes=num_users + num_items, num_users=num_users, num_items=num_items)
+
+
+def numbered(ids: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns the different ids, ascending, and the place of each id among them.
+
+    Example:
+        >>> numbered(torch.tensor([7, 3, 7]))
+        (tensor([3, 7]), tensor([1, 0, 1]))
+    """
+    if ids.numel() == 0 or int(ids.max()) > 2 * ids.numel() + 1024:
+        return ids.unique(return_inverse=True)
+    present = torch.zeros(int(ids.max()) + 1, dtype=torch.bool)
+    present[ids] = True
+    return present.nonzero().squeeze(1), (present.cumsum(0) - 1)[ids]
+
+
+def _found(values: Tensor, ascending: Tensor) -> Tensor:
+    r"""Returns which values are among ascending numbers."""
+    if ascending.numel() == 0:
+        return torch.zeros_like(values, dtype=torch.bool)
+    return ascending[torch.searchsorted(ascending, values).clamp(max=ascending.numel() - 1)] == values
+
+
+def unique_pairs(pairs: Tensor) -> Tensor:
+    r"""Returns pairs of numbers from 0, of shape :obj:`[2, E]`, without duplicates, in order.
+
+    Example:
+        >>> unique_pairs(torch.tensor([[3, 1, 3], [0, 5, 0]])).tolist()
+        [[1, 3], [5, 0]]
+    """
+    width = int(pairs[1].max()) + 1 if pairs.size(1) else 1
+    if pairs.size(1) == 0 or (int(pairs[0].max()) + 1) * width > torch.iinfo(torch.long).max:
+        return pairs.unique(dim=1)
+    keys = (pairs[0] * width + pairs[1]).unique()
+    return torch.stack([keys // width, keys % width])
 
 
 def split_per_user(pairs: Tensor, val_ratio: float, test_ratio: float, seed: int = 0) -> tuple[Tensor, Tensor, Tensor]:

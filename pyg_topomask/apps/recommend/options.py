@@ -29,7 +29,7 @@ def default_config() -> Any:
                 'dataset': 'lastfm',
                 'dir': '',
                 # For dataset: files.
-                'files': {'train': [], 'val': [], 'test': [], 'layout': 'lists', 'min_rating': 0.0},
+                'files': {'train': [], 'val': [], 'test': [], 'layout': 'lists', 'columns': [], 'min_rating': 0.0},
                 'val_ratio': 0.1,
                 'split_seed': 0,
                 'model': 'MGFormer',

@@ -2,6 +2,7 @@ r"""The runner of a recommender: training, early stopping, checkpoints, resuming
 
 from __future__ import annotations
 
+import csv
 import io
 import math
 import statistics
@@ -254,24 +255,26 @@ def load_run(run_dir: str | Path, data_dir: str | Path | None = None) -> tuple[I
 
 
 def recommend(
-    dataset: InteractionDataset, users: Tensor, items: Tensor, user_ids: Sequence[int], k: int = 20
-) -> list[tuple[int, int, int, float]]:
+    dataset: InteractionDataset, users: Tensor, items: Tensor, user_ids: Sequence[int | str], k: int = 20
+) -> list[tuple[int | str, int, int | str, float]]:
     r"""Returns the :obj:`k` items with the largest scores for each user, as tuples of user, rank from 1, item and score.
     Training and validation interactions of the user are excluded. Users and items have their original ids. Raises a
     :class:`ValueError` if an id is unknown, or :obj:`k` is not from 1 to the number of items.
     """
-    known = set(dataset.user_ids.tolist())
-    unknown = [user for user in user_ids if user not in known]  # before a tensor overflows
+    known: Sequence[int | str] = dataset.user_names or dataset.user_ids.tolist()
+    place = {str(user): number for number, user in enumerate(known)}
+    unknown = [user for user in user_ids if str(user) not in place]
     if unknown:
-        low, high = int(dataset.user_ids[0]), int(dataset.user_ids[-1])
-        raise ArgumentError('user', unknown, f'the {dataset.num_users} users from {low} to {high}')
-    wanted = torch.tensor(list(user_ids), dtype=torch.long)
-    index = torch.searchsorted(dataset.user_ids, wanted)
+        given = f'[{", ".join(map(str, unknown))}]'
+        raise ArgumentError('user', given, f'the {dataset.num_users} users from {known[0]} to {known[-1]}')
+    numbers = [place[str(user)] for user in user_ids]
+    index = torch.tensor(numbers, dtype=torch.long)
     ranking = rank_items(users, items, index, torch.cat([dataset.train, dataset.val], 1), k)
     score = (users[index][:, None] * items[ranking]).sum(-1)
+    names: Sequence[int | str] = dataset.item_names or dataset.item_ids.tolist()
     return [
-        (user, rank, int(dataset.item_ids[item]), value)
-        for user, top, values in zip(wanted.tolist(), ranking.tolist(), score.tolist(), strict=True)
+        (known[user], rank, names[item], value)
+        for user, top, values in zip(numbers, ranking.tolist(), score.tolist(), strict=True)
         for rank, (item, value) in enumerate(zip(top, values, strict=True), 1)
         if item >= 0
     ]
@@ -279,7 +282,7 @@ def recommend(
 
 def serve(
     run_dir: str | Path,
-    user_ids: Sequence[int] = (),
+    user_ids: Sequence[int | str] = (),
     k: int | None = None,
     out: str | Path | None = None,
     embeddings: str | Path | None = None,
@@ -305,13 +308,17 @@ def serve(
         k = int(load_config(Path(run_dir) / 'config.yaml').recommend.k)
     rows = recommend(dataset, users, items, user_ids, k) if user_ids else []
     if embeddings is not None:
-        buffer, ids = io.BytesIO(), (dataset.user_ids.numpy(), dataset.item_ids.numpy())
+        user, item = ((dataset.user_names, dataset.user_ids), (dataset.item_names, dataset.item_ids))
+        ids = [number.numpy() if names is None else np.array(names) for names, number in (user, item)]
+        buffer = io.BytesIO()
         np.savez(buffer, users=users.numpy(), items=items.numpy(), user_ids=ids[0], item_ids=ids[1])
         write_atomically(embeddings, buffer.getvalue())
     if user_ids:
-        lines = [f'{user},{rank},{item},{score:.6f}\n' for user, rank, item, score in rows]
-        table = ''.join(['user,rank,item,score\n', *lines])
+        table = io.StringIO()
+        writer = csv.writer(table, lineterminator='\n')
+        writer.writerow(['user', 'rank', 'item', 'score'])
+        writer.writerows((user, rank, item, f'{score:.6f}') for user, rank, item, score in rows)
         if out is None:
-            sys.stdout.write(table)
+            sys.stdout.write(table.getvalue())
         else:
-            write_atomically(out, table.encode())
+            write_atomically(out, table.getvalue().encode())

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import gzip
 import pickle
 from pathlib import Path
 from typing import Any
 
 import networkx
+import numpy as np
 import pytest
 import torch
 from torch import Tensor
@@ -107,6 +109,45 @@ def test_graphml_that_networkx_misreads(writer: str) -> None:
     assert data.edge_weight.tolist() == [5, 5]
 
 
+def test_graphml_of_osmnx() -> None:
+    """OSMnx 2.0 (osmnx/io.py, save_graphml) writes all values as text. Coordinates are x and y, which is no label. Some values
+    are missing or lists. Without parallel edges, networkx 3.6.1 reads a DiGraph, and otherwise a MultiDiGraph."""
+    names = {'node': ('y', 'x', 'street_count', 'kind', 'ref'), 'edge': ('osmid', 'length', 'lanes', 'oneway')}
+    keys = ''.join(
+        f'<key id="{kind}{name}" for="{kind}" attr.name="{name}" attr.type="string"/>' for kind in names for name in names[kind]
+    )
+
+    def data(element: str, **values: object) -> str:
+        return ''.join(f'<data key="{element}{name}">{value}</data>' for name, value in values.items())
+
+    streets = [{'y': 47 + i / 10, 'x': 8.5, 'street_count': 3 + i % 2, 'kind': 'ab'[i % 2]} for i in range(12)]
+    streets[0]['ref'] = 7
+    nodes = ''.join(f'<node id="{9000 + i}">{data("node", **values)}</node>' for i, values in enumerate(streets))
+    edges = [(i, i + 1, {'osmid': i, 'length': 10.5 + i, 'lanes': 2, 'oneway': True}) for i in range(11)]
+    edges[3][2]['osmid'] = '[3, 4]'
+    del edges[5][2]['lanes']
+    for parallel in (False, True):
+        given = [*edges, (0, 1, {'osmid': 99, 'length': 30, 'oneway': False})] if parallel else edges
+        text = ''.join(
+            f'<edge source="{9000 + i}" target="{9000 + j}" id="{int(number == 11)}">{data("edge", **values)}</edge>'
+            for number, (i, j, values) in enumerate(given)
+        )
+        text = f'{keys}<graph edgedefault="directed">{nodes}{text}</graph>'
+        Path('roads.graphml').write_text(f'<graphml xmlns="http://graphml.graphdrawing.org/xmlns">{text}</graphml>')
+        with pytest.warns(UserWarning, match='the columns ref, osmid, lanes, oneway are no numbers, or not everywhere'):
+            found = read('roads.graphml', label='kind')[0]
+        assert found.edge_index.tolist() == [[*range(11)], [*range(1, 12)]]
+        assert found.x.shape == (12, 3)
+        first, *others = found.edge_attr.flatten().tolist()
+        assert np.allclose(np.diff(others), others[1] - others[0])  # lengths 11.5, 12.5 ...
+        length = 20.25 if parallel else 10.5  # the mean of parallel edges
+        assert first == pytest.approx(others[0] + (length - 11.5) * (others[1] - others[0]), abs=1e-5)
+        with pytest.raises(
+            ValueError, match=r'label: got no label, which roads\.graphml lacks; accepted: .*street_count, kind'
+        ):
+            read('roads.graphml')
+
+
 def test_graphs_with_a_label_each_are_split_by_class() -> None:
     path = save([graph(torch.tensor([7 if index % 2 else 3])) for index in range(20)])
     dataset = read(path)
@@ -144,7 +185,7 @@ def test_whole_numbers_are_classes_or_with_regression_numbers() -> None:
 
 GRAPHML = '<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/><edge source="a" target="b"/></graph></graphml>'
 BROKEN = {
-    'suffix': ('graph.txt', 'x', r'files that end in .pt, .*networkx.write_graphml\(graph'),
+    'suffix': ('graph.doc', 'x', r'files that end in .pt, .*networkx.write_graphml\(graph'),
     'columns': ('edges.csv', 'source,target\na,b\nc\n', r'1 columns in line 3'),
     'header': ('edges.csv', '0,1\n1,2\n', "'0,1' in line 1"),
     'number': ('edges.csv', 'source,target,weight\na,b,1\na,c,far\n', r"'far' in edges.csv, line 3, column weight"),
@@ -271,6 +312,32 @@ def test_tables_as_people_have_them(edges: str, nodes: str) -> None:
     torch.testing.assert_close(data.x.flatten(), (torch.arange(16) - 7.5) / (255 / 12) ** 0.5)
     assert data.y.unique().tolist() == [0, 1]
     assert int((data.train_mask | data.val_mask | data.test_mask).sum()) == 15
+
+
+@pytest.mark.parametrize(
+    ('name', 'first', 'edges', 'attribute'),
+    [
+        ('a.metis', 1, '12 11 001\n2 5\n' + ''.join(f'{i - 1} 5 {i + 1} 5\n' for i in range(2, 12)) + '11 5\n', 'edge_weight'),
+        ('a.gr', 1, 'p sp 12 11\n' + ''.join(f'a {i} {i + 1} 5\n' for i in range(1, 12)), 'edge_attr'),
+        ('a.txt', 40, '# a path\n' + ''.join(f'{i}\t{i + 1}\n' for i in range(40, 51)), None),
+    ],
+)
+def test_files_of_other_tools_with_a_table_of_labels(name: str, first: int, edges: str, attribute: str | None) -> None:
+    Path(name).write_text(edges)
+    with pytest.raises(ValueError, match=rf'nodes: got None; accepted: a table with labels of the nodes of {name}'):
+        read(name)
+    Path('nodes.csv').write_text('id,label\n' + ''.join(f'{i + first},{"ab"[i % 2]}\n' for i in range(12)))
+    data = read(name, nodes='nodes.csv')[0]
+    path = sorted([(i, i + 1) for i in range(11)] + [(i + 1, i) for i in range(11)])
+    assert data.edge_index.t().tolist() == [[*edge] for edge in path]
+    assert data.y.tolist() == [0, 1] * 6
+    assert {'edge_weight', 'edge_attr'} & set(data.to_dict()) == {attribute} - {None}
+    if attribute == 'edge_weight':
+        assert data.edge_weight.unique().tolist() == [5]
+    elif name == 'a.gr':
+        Path('a.gr.gz').write_bytes(gzip.compress(edges.encode()))
+        assert read('a.gr.gz', nodes='nodes.csv')[0].num_edges == 22
+        assert read(name, nodes='nodes.csv', directed=True)[0].num_edges == 11
 
 
 def test_numbers_as_ids_and_tables_without_a_header() -> None:

@@ -108,11 +108,11 @@ def test_broken_files(tmp_path: Path, subtests: pytest.Subtests) -> None:
         (
             'pairs',
             'user,item\n0,1\n',
-            r'a\.txt, line 1: got .user,item.; accepted: integer ids .*; remove names of col',
+            r'a\.txt, line 1: got .user,item.; accepted: integer ids .*; .*set the layout to .table',
         ),
         ('pairs', '1|17|4.0\n', r"a\.txt, line 1: got '1\|17\|4.0'; .*; the words are separated by '\|': blanks, commas and"),
         ('lists', '0 1\n1;17;4\n', r"a\.txt, line 2: got '1;17;4'; .*; the words are separated by ';': blanks, commas and"),
-        ('columns', '', 'layout: got .columns.; accepted: lists, pairs'),
+        ('columns', '', 'layout: got .columns.; accepted: lists, pairs, table'),
     ]:
         with subtests.test(layout=layout, text=text, message=message):
             (tmp_path / 'a.txt').write_text(text)
