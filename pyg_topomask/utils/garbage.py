@@ -6,7 +6,6 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-
 # Whether objects are set apart, here or by the caller. Python would count them one by one, for a fifth of a second.
 _apart = False
 
