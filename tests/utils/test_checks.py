@@ -157,6 +157,7 @@ OTHERS = {
     ('GraphRandomFeatures', 'random_state'),
     ('WalkFeatures', 'num_nodes'),
     ('WalkFeatures', 'max_walk_length'),
+    ('load_graph', 'weight'),
     ('choose_route', 'num_features'),
     ('choose_route', 'num_channels'),
     ('choose_topk_backend', 'num_nodes'),
