@@ -66,7 +66,7 @@ def run(quick: bool, folder: Path) -> None:
 
 
 def epoch(quick: bool, folder: Path) -> None:
-    size, batch = (50_000, 2**14) if quick else (32_000_000, 2**19)
+    size, batch = (50_000, 2**14) if quick else (32_000_000, 2**20)
     with tempfile.TemporaryDirectory() as made:
         path = Path(made) / 'made.inter'
         _table(size).write_csv(path, separator='\t')

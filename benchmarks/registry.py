@@ -146,6 +146,9 @@ BENCHMARKS = {
     'interactions': Benchmark(
         'interactions', 'reading interactions from text, compared with polars and pandas', ('interactions',)
     ),
+    'interactions_epoch': Benchmark(
+        'interactions', 'from 32 million lines of text to an epoch of LightGCN', ('interactions_epoch',), 'epoch'
+    ),
     'sharding': Benchmark('sharding', 'one graph in several processes', ('sharding', 'sharding_bytes', 'sharding_limited')),
     'graphgps': Benchmark('graphgps', 'every attention in a GraphGPS checkout', ('graphgps',)),
     'yamls': Benchmark('yamls', 'public YAML files of GraphGPS in the standalone runner', ('yamls',)),
