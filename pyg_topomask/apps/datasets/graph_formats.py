@@ -125,10 +125,11 @@ def _whole(path: Path, number: int, words: Sequence[str], low: int, high: float,
 def _read_metis(path: Path, weight: Any) -> Data:
     lines = ((number, line.split()) for number, line in _lines(path) if not line.startswith('%'))
     number, header = next(lines, (1, []))
-    if not 2 <= len(header) <= 4 or not all(map(str.isdecimal, header)) or not set(f'{"".join(header[2:3])}') <= {'0', '1'}:
+    kind = header[2] if len(header) > 2 else ''
+    if not 2 <= len(header) <= 4 or not all(map(str.isdecimal, header)) or not set(kind) <= {'0', '1'}:
         raise _Broken(path, number, repr(' '.join(header)), 'numbers of nodes and edges, and perhaps a format such as 011')
     num_nodes, num_edges = int(header[0]), int(header[1])
-    sized, weighted_nodes, weighted = (digit == '1' for digit in f'{"".join(header[2:3]):0>3}'[-3:])
+    sized, weighted_nodes, weighted = (digit == '1' for digit in kind.zfill(3)[-3:])
     constraints = (int(header[3]) if len(header) > 3 else 1) if weighted_nodes else 0
     first, step = sized + constraints, 1 + weighted
     ends: list[list[int]] = [[], []]
