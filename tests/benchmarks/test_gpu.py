@@ -162,6 +162,7 @@ def test_errors_are_outcomes(monkeypatch: pytest.MonkeyPatch) -> None:
         assert gpu_worker.try_to_measure(job) == outcome
 
 
+@pytest.mark.nightly
 def test_a_worker_is_replaced(monkeypatch: pytest.MonkeyPatch) -> None:
     job = ('float32', 1, 8, 'Linear')
     with gpu.Worker() as worker:

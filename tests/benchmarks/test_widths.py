@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from grids import at_night
 
 from benchmarks import kmip_accuracy, kmip_objects, kmip_peptides, tu
 from benchmarks.harness import count_parameters, nearest_width
@@ -25,10 +26,10 @@ def test_nearest_width():
 @pytest.mark.parametrize(
     ('task', 'training'),
     [
-        (CLOUDS, kmip_accuracy.FULL),
-        (CLOUDS, kmip_accuracy.THESIS),
+        at_night(CLOUDS, kmip_accuracy.FULL),
+        at_night(CLOUDS, kmip_accuracy.THESIS),
         (objects(''), kmip_objects.FULL),
-        (peptides(''), kmip_peptides.FULL),
+        at_night(peptides(''), kmip_peptides.FULL),
     ],
     ids=['clouds', 'clouds, as in the thesis', 'objects', 'peptides'],
 )

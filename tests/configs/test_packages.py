@@ -11,6 +11,7 @@ from zipfile import ZipFile
 import pytest
 from configured_step import CONFIGS
 from forked import Forked
+from grids import at_night
 
 ROOT = CONFIGS.parent
 SOURCES = ('pyg_topomask', 'graphgps_configs', 'setup.py', 'pyproject.toml', 'MANIFEST.in', 'README.md', 'LICENSE')
@@ -29,7 +30,7 @@ runpy.run_module('pyg_topomask', run_name='__main__')
 """
 
 
-@pytest.mark.parametrize('kind', ['wheel', 'editable'])
+@pytest.mark.parametrize('kind', ['wheel', at_night('editable')])
 def test_train_finds_the_digits_in(kind: str, tmp_path: Path) -> None:
     source, installed, empty = (tmp_path / name for name in ('source', 'installed', 'empty'))
     source.mkdir()

@@ -133,13 +133,13 @@ def test_what_is_no_configuration_is_refused(capsys: pytest.CaptureFixture[str],
     assert status(capsys, [*command, '--cfg', file, '--out', 'out', *overrides]) == 2
 
 
-@fuzz(8)
+@fuzz(5)
 @given(OVERRIDES, FLAGS)
 def test_train(capsys: pytest.CaptureFixture[str], overrides: list[str], flags: list[str]) -> None:
     status(capsys, ['train', '--cfg', str(DIGITS), '--out', 'out', *SMALL.split(), *overrides, *flags])
 
 
-@fuzz(20)
+@fuzz(10)
 @given(st.sampled_from([['inspect'], ['inspect-attention'], ['inspect', 'attention']]), OVERRIDES, NUMBERS, FLAGS)
 def test_inspect(
     capsys: pytest.CaptureFixture[str], command: list[str], overrides: list[str], number: str, flags: list[str]
@@ -150,7 +150,7 @@ def test_inspect(
     status(capsys, words)
 
 
-@fuzz(40)
+@fuzz(20)
 @given(
     st.sampled_from(['run', 'run', 'run', 'absent', 'folder', '']),
     st.lists(st.sampled_from(['0', '5', '6', '-1', '100000000000000000000', 'x']), max_size=2),
@@ -209,7 +209,7 @@ recommend.MGFormer recommend.MGFormer.svd_dim recommend.nonsense seed nonsense
 """
 
 
-@fuzz(20)
+@fuzz(10)
 @given(st.lists(st.tuples(st.sampled_from(RECOMMEND_KEYS.split()), st.sampled_from(VALUES)), max_size=2), FLAGS)
 def test_train_a_recommender(
     capsys: pytest.CaptureFixture[str], run: Path, overrides: list[tuple[str, str]], flags: list[str]

@@ -39,7 +39,7 @@ def queries_and_keys(data: st.DataObject, dtype: torch.dtype) -> Sequence[Tensor
 
 
 @pytest.mark.parametrize('name', FEATURES)
-@fuzz(12)
+@fuzz(6)
 @given(st.data())
 def test_features_are_finite_and_separate_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
     make = getattr(feature_maps, name)
@@ -59,7 +59,7 @@ def test_features_are_finite_and_separate_and_overwrite_nothing(name: str, data:
 
 
 @pytest.mark.parametrize('name', FEATURES)
-@fuzz(15)
+@fuzz(8)
 @given(st.data())
 def test_arguments_of_features_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
     make = getattr(feature_maps, name)

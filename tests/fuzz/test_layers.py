@@ -298,7 +298,7 @@ def shape(case: Case, layer: torch.nn.Module, data: Data) -> tuple[int, int]:
 
 
 @pytest.mark.parametrize('name', DRAWN)
-@fuzz(8)
+@fuzz(5)
 @given(st.data())
 def test_outputs_are_finite_and_repeatable_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
     case, dtype = LAYERS[name], data.draw(st.sampled_from(DTYPES))
@@ -320,7 +320,7 @@ def test_outputs_are_finite_and_repeatable_and_overwrite_nothing(name: str, data
 
 
 @pytest.mark.parametrize('name', DRAWN)
-@fuzz(5)
+@fuzz(3)
 @given(st.data())
 def test_outputs_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObject) -> None:
     case = LAYERS[name]
@@ -407,7 +407,7 @@ def test_saved_numbers_give_the_same_outputs_and_a_reset_gives_those_of_its_seed
 
 # The constructor of TopoGPSConv is PyG's, with PyG's messages.
 @pytest.mark.parametrize('name', sorted(set(LAYERS) - {'TopoGPSConv'}))
-@fuzz(25)
+@fuzz(12)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
     kind, case = KINDS_OF[name], LAYERS[name]

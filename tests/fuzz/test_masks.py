@@ -179,7 +179,7 @@ def draw_graph(data: st.DataObject, mask_case: Case, batched: bool) -> Data:
 
 
 @pytest.mark.parametrize('name', CASES)
-@fuzz(6)
+@fuzz(4)
 @given(st.data())
 def test_products_are_finite_and_repeatable_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
     mask_case = CASES[name]
@@ -198,7 +198,7 @@ def test_products_are_finite_and_repeatable_and_overwrite_nothing(name: str, dat
 
 
 @pytest.mark.parametrize('name', [name for name, mask_case in CASES.items() if mask_case.separate])
-@fuzz(5)
+@fuzz(3)
 @given(st.data())
 def test_products_of_a_batch_are_those_of_its_graphs(name: str, data: st.DataObject) -> None:
     mask_case = CASES[name]
@@ -241,7 +241,7 @@ BASE = {
 
 
 @pytest.mark.parametrize('name', sorted(set(CASES) - MADE_OF_MASKS))
-@fuzz(25)
+@fuzz(12)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
     kind = getattr(masks, name)

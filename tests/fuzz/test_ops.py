@@ -66,7 +66,7 @@ def clouds(draw: st.DrawFn, dtypes: st.SearchStrategy[torch.dtype] | None = None
 
 
 @pytest.mark.parametrize('backend', ['auto', 'dense', 'chunked', 'tree', 'faiss'])
-@fuzz(15)
+@fuzz(8)
 @given(st.data())
 def test_search_finds_the_largest_products(backend: str, data: st.DataObject) -> None:
     q, k, ptr = data.draw(clouds())
@@ -92,7 +92,7 @@ def test_search_finds_the_largest_products(backend: str, data: st.DataObject) ->
         np.testing.assert_allclose(actual, largest, rtol=1e-5, atol=1e-6 * np.abs(scores).max(initial=0.0))
 
 
-@fuzz(30)
+@fuzz(15)
 @given(st.data())
 def test_similarities_are_finite_and_refused_by_name(data: st.DataObject) -> None:
     q, k, ptr = data.draw(clouds())
@@ -103,7 +103,7 @@ def test_similarities_are_finite_and_refused_by_name(data: st.DataObject) -> Non
         assert_finite(torch.cat(out), q, k)
 
 
-@fuzz(40)
+@fuzz(20)
 @given(st.data())
 def test_neighbors_are_of_the_same_graph(data: st.DataObject) -> None:
     q, _, ptr = data.draw(clouds())
@@ -121,7 +121,7 @@ def test_neighbors_are_of_the_same_graph(data: st.DataObject) -> None:
         assert torch.equal(alone, torch.stack([source, target])[:, (target >= first) & (target < end)])
 
 
-@fuzz(40)
+@fuzz(20)
 @given(st.data())
 def test_attention_is_finite_and_repeatable_and_overwrites_nothing(data: st.DataObject) -> None:
     graph = data.draw(graphs())
@@ -168,7 +168,7 @@ CALLS: dict[Callable[..., Any], dict[str, Any]] = {
 
 
 @pytest.mark.parametrize('function', CALLS, ids=lambda function: function.__name__)
-@fuzz(20)
+@fuzz(10)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(function: Callable[..., Any], data: st.DataObject) -> None:
     drawn = data.draw(arguments(function, CALLS[function]))
@@ -176,7 +176,7 @@ def test_arguments_are_refused_by_name_or_do(function: Callable[..., Any], data:
 
 
 @pytest.mark.parametrize('kernel', [*sorted(KERNELS), 'nonsense'])
-@fuzz(20)
+@fuzz(10)
 @given(order=st.integers(-1, 30), scale=st.sampled_from(['', ':0.5', ':0', ':-1', ':1e300', ':nan', ':x', ':', ':1:2']))
 def test_series_are_finite_or_refused_by_name(kernel: str, order: int, scale: str) -> None:
     series = attempt(lambda: kernel_series(kernel + scale, order), ['name', 'order'])
@@ -185,7 +185,7 @@ def test_series_are_finite_or_refused_by_name(kernel: str, order: int, scale: st
     assert f is None or (f.shape == (order + 1,) and f.isfinite().all())
 
 
-@fuzz(40)
+@fuzz(20)
 @given(alpha=st.lists(st.sampled_from([0.0, 1.0, -0.5, 2.0, 1e-8, 1e3]), max_size=6))
 def test_deconvolution_is_undone_by_convolution(alpha: list[float]) -> None:
     series = torch.tensor(alpha, dtype=torch.float64)

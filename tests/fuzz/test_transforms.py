@@ -139,7 +139,7 @@ def tensors(data: Data) -> dict[str, Tensor]:
 
 
 @pytest.mark.parametrize('name', CASES)
-@fuzz(15)
+@fuzz(8)
 @given(st.data())
 def test_results_are_finite_and_repeatable_and_overwrite_nothing(name: str, data: st.DataObject) -> None:
     case = CASES[name]
@@ -160,7 +160,7 @@ def test_results_are_finite_and_repeatable_and_overwrite_nothing(name: str, data
 
 
 @pytest.mark.parametrize('name', [name for name in ON_GRAPHS if CASES[name].batched])
-@fuzz(10)
+@fuzz(6)
 @given(st.data())
 def test_results_for_a_batch_are_those_for_its_graphs(name: str, data: st.DataObject) -> None:
     case = CASES[name]
@@ -225,7 +225,7 @@ def test_wrong_data_is_named(name: str, key: str) -> None:
 
 
 @pytest.mark.parametrize('name', CASES)
-@fuzz(25)
+@fuzz(12)
 @given(st.data())
 def test_arguments_are_refused_by_name_or_do(name: str, data: st.DataObject) -> None:
     kind = constructor(name)

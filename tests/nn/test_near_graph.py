@@ -7,6 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 from graphs import random_edges, weighted
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -60,12 +61,11 @@ def test_operators_there_are_permuted(make: Callable[[], Mask]) -> None:
     torch.testing.assert_close(mask(near).to_dense(), mask(graph).to_dense()[:, near.order][:, :, near.order])
 
 
-@every_mask
 @pytest.mark.filterwarnings('ignore:edge_weight. got weights that require a gradient')
-@pytest.mark.parametrize('learned', [False, True], ids=['fixed weights', 'learned weights'])
-def test_outputs_and_gradients_are_those_in_the_given_numbers(make: Callable[[], Mask], learned: bool) -> None:
+@pytest.mark.parametrize(('name', 'learned'), covering(MASKS, [False, True]))
+def test_outputs_and_gradients_are_those_in_the_given_numbers(name: str, learned: bool) -> None:
     torch.manual_seed(0)
-    layer = MaskedLinearAttention(8, 2, make()).double()
+    layer = MaskedLinearAttention(8, 2, MASKS[name]()).double()
     x, upstream = torch.randn(2, SIZE, 8, dtype=torch.float64)
     results: list[tuple[Tensor | None, ...]] = []
     for to_graph in (Graph.from_data, as_numbered):

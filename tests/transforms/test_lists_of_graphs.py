@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 import torch
 from graphs import GRAPHS, no_edges, path, random_edges, random_tree, ring, small_digraph, small_graph, undirected, weighted
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import BaseTransform, ToSparseTensor
@@ -70,8 +71,7 @@ def assert_same(actual: Any, expected: Any) -> None:
             assert torch.equal(actual[key], value), key
 
 
-@pytest.mark.parametrize('most', [10, 2**14])
-@pytest.mark.parametrize('transform', TRANSFORMS, ids=str)
+@pytest.mark.parametrize(('transform', 'most'), covering(TRANSFORMS, [10, 2**14]))
 def test_a_list_gives_the_numbers_of_one_graph_at_a_time(
     transform: BaseTransform, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

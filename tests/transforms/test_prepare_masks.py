@@ -61,8 +61,7 @@ def test_results_are_those_without_stored_numbers(graph: str, name: str, route: 
     assert (stored.num_nodes, stored.num_edges) == (data.num_nodes, data.num_edges)
 
 
-@pytest.mark.parametrize('name', MASKS)
-@pytest.mark.parametrize('make', [uneven_graphs, trailing_empty_graphs])
+@pytest.mark.parametrize(('make', 'name'), covering([uneven_graphs, trailing_empty_graphs], MASKS))
 def test_batches(make: Callable[[], list[Data]], name: str) -> None:
     mask, graphs = MASKS[name](), make()
     stored = [PrepareMasks(mask)(data) for data in graphs]

@@ -7,6 +7,7 @@ import pytest
 import torch
 from dense_attention import dense_weight
 from graphs import small_digraph, small_graph
+from grids import covering
 from torch import Tensor
 from torch_geometric.data import Data
 
@@ -41,8 +42,7 @@ def test_loads_are_those_of_the_same_walks(make: type, transition: str) -> None:
     torch.testing.assert_close(walks.load.detach(), expected.load, rtol=1e-12, atol=0)
 
 
-@pytest.mark.parametrize('transition', ['uniform', 'weight'])
-@pytest.mark.parametrize('asymmetric', [True, False])
+@pytest.mark.parametrize(('asymmetric', 'transition'), covering([True, False], ['uniform', 'weight']))
 def test_gradients_are_unbiased(asymmetric: bool, transition: str) -> None:
     """The mean over seeds is the gradient of the dense series, within its standard error."""
     data, f = small_graph(), torch.tensor([1.0, 0.7, 0.4], dtype=torch.float64)

@@ -7,6 +7,7 @@ from unittest import mock
 
 import pytest
 import torch
+from grids import at_night
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
@@ -42,7 +43,7 @@ def read(path: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-@pytest.mark.parametrize('attention', ['KMIP', 'GRFSoftmax'])
+@pytest.mark.parametrize('attention', ['KMIP', at_night('GRFSoftmax')])
 def test_tables_and_pictures(
     tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str], attention: str
 ) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import ring
+from grids import at_night
 from oracles import power_series, weight_matrix
 from torch.nn import Identity
 from torch_geometric.data import Data
@@ -100,7 +101,7 @@ def test_page_in_a_folder_that_does_not_exist(tmp_path: Path, digits: Path, caps
     assert not (tmp_path / 'out').exists()
 
 
-@pytest.mark.parametrize('name', ['AsymmetricGRF', 'GRFSoftmax'])
+@pytest.mark.parametrize('name', [at_night('AsymmetricGRF'), 'GRFSoftmax'])
 def test_every_attention_with_walks(name: str, tmp_path: Path, digits: Path) -> None:
     (row,) = inspect(digits, ['gt.layer_type', f'None+{name}', *QUIET], graphs=1, out=tmp_path, num_rows=4)
     assert row['error'] > 0
@@ -112,7 +113,7 @@ def test_bound_of_walkers_that_depend_on_each_other(tmp_path: Path, digits: Path
     assert row['bound'] == 1 + 4 * 4
 
 
-@pytest.mark.parametrize('arguments', [{'num_walks': 2}, {'num_walks': 16, 'seed': 5, 'p_halt': 0.25}])
+@pytest.mark.parametrize('arguments', [at_night({'num_walks': 2}), {'num_walks': 16, 'seed': 5, 'p_halt': 0.25}])
 def test_walks_are_those_that_a_transform_would_store(tmp_path: Path, digits: Path, arguments: dict[str, float]) -> None:
     """Of other transforms the edges count, which come after."""
     transforms = str([{'AddGraphRandomFeatures': arguments}, 'ToUndirected'])
@@ -224,7 +225,9 @@ def test_interrupt(tmp_path: Path, digits: Path, capsys: pytest.CaptureFixture[s
     assert capsys.readouterr().err == '\ninterrupted\n'
 
 
-@pytest.mark.parametrize('name', ['PowerSeries', 'Linear', 'HeatKernel', 'RWGNK', 'SinDegree', 'Adjacency', 'Expander'])
+@pytest.mark.parametrize(
+    'name', ['PowerSeries', 'Linear', *map(at_night, ('HeatKernel', 'RWGNK', 'SinDegree', 'Adjacency')), 'Expander']
+)
 def test_other_masks(name: str, tmp_path: Path, digits: Path) -> None:
     first, second = inspect(digits, ['gt.layer_type', f'GINE+{name}', *QUIET], graphs=2, out=tmp_path)
     assert first['nodes'] == 64

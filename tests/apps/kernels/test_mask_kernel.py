@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 from graphs import small_graph
+from grids import at_night
 from oracles import weight_matrix
 from scipy.linalg import expm
 from scipy.stats import norm
@@ -211,10 +212,10 @@ def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
 @pytest.mark.parametrize(
     ('mask', 'scale'),
     [
-        (HeatKernelMask(lam=0.5), 1.0),
-        (2.0 * GRFMask(num_walks=8), 0.5),
+        at_night(HeatKernelMask(lam=0.5), 1.0),
+        at_night(2.0 * GRFMask(num_walks=8), 0.5),
         (GRFMask(num_walks=8) + HeatKernelMask(lam=0.5), 1.0),
-        (PowerSeriesMask(order=2, parameterization='f'), 0.5),
+        at_night(PowerSeriesMask(order=2, parameterization='f'), 0.5),
         (LowRankMask(left=FACTORS, right=FACTORS), 1.0),
     ],
     ids=['heat kernel', 'scaled', 'sum', 'power series', 'low rank'],
