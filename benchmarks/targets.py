@@ -55,7 +55,7 @@ GPS, LAYERS = {64: 32, 150: 32}, 3
 
 def _transforms_of_digits(quick: bool) -> Figures:
     stages, _ = runs.train(['optim.max_epoch', '2', 'topomask.progress', 'False'])
-    return {'us a graph': float(str(stages['transforms, s'])) / 1797 * 1e6, 'peak, MiB': float(str(stages['peak, MiB']))}
+    return {'us a graph': stages['transforms, s'] / 1797 * 1e6, 'peak, MiB': stages['peak, MiB']}
 
 
 def _transform(name: str, quick: bool) -> Figures:
