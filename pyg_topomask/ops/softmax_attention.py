@@ -18,7 +18,7 @@ from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.forms import Entries, Slots
 from pyg_topomask.ops.attention_op import AttentionInputs, all_pairs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
-from pyg_topomask.ops.normalize import capped, in_range, row_size
+from pyg_topomask.ops.normalize import capped, moderate, row_size
 from pyg_topomask.ops.softmax_entries import attend_softmax, check_entries, plain_softmax, scaled_queries
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.functorch import readable
@@ -80,7 +80,7 @@ def softmax_attention_on(segments: Segments, q: Tensor, k: Tensor, v: Tensor, ma
             split = zip(q.split(mask.widths, 1), k.split(mask.widths, 1), v.split(mask.widths, 1), mask.terms, strict=True)
             return torch.cat([softmax_attention_on(segments, *each, dropout) for each in split], dim=1)
         q, k = scaled_queries(q.to(dtype)), k.to(dtype)
-        q = q if in_range(q, k) else capped(q, segments.maximum(row_size(k)))
+        q = q if moderate(q, k) else capped(q, segments.maximum(row_size(k)))
         return attend_rows(q, k, v.to(dtype), mask, dropout).to(v.dtype)
 
 
