@@ -2,6 +2,7 @@ r"""What masks gain from edge weights that are learned from the kinds of bonds o
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ from benchmarks.harness import compare, each, kept_runs, run_all, show, write_ta
 from benchmarks.molecule_training import DEPTH, MODELS, RATE, TASKS, Job, train
 from pyg_topomask.apps.advise.report import best_model, decide, gains
 
-__all__ = ['run']
+__all__ = ['run', 'table_of_gains', 'table_of_models']
 
 #: The runs of a task by model and seed.
 Runs = dict[str, dict[int, dict[str, Any]]]
@@ -55,25 +56,24 @@ def run(quick: bool, folder: Path) -> None:
         results = run_all(jobs, train, settings, kept_runs(folder, 'edge_features', quick), processes=1)
         for job, result in results.items():
             runs[job.model][job.seed] = result
-        rows += _models(name, runs)
-        gained += _gains(name, runs)
+        task = TASKS[name]
+        of_models = table_of_models(runs, list(PAIRS.values()), task.metric, task.maximize)
+        rows += [{'task': name, 'epochs': task.epochs, **row} for row in of_models]
+        gained += [{'task': name, **row} for row in table_of_gains(runs, PAIRS, task.metric, task.maximize)]
         write_table('edge_features', 'Molecules with kinds of bonds', NOTE, rows, folder)
         write_table('edge_features_gains', 'What learned edge weights gain on molecules', NOTE_ON_GAINS, gained, folder)
 
 
-def _models(name: str, runs: dict[str, dict[int, dict[str, Any]]]) -> list[dict[str, object]]:
-    r"""Returns the rows of a task, a model each."""
-    task = TASKS[name]
-    sign = 1 if task.maximize else -1
+def table_of_models(runs: Runs, masks: Sequence[str], metric: str, maximize: bool) -> list[dict[str, object]]:
+    r"""Returns a row for each model. That of the masks which is best in validation is the reference."""
+    sign = 1 if maximize else -1
     tests = {model: [run['test_score'] for run in seeds.values()] for model, seeds in runs.items()}
-    chosen = best_model({model: runs[model] for model in PAIRS.values() if model in runs}, 'score', task.maximize)
+    chosen = best_model({model: runs[model] for model in masks if model in runs}, 'score', maximize)
     return [
         {
-            'task': name,
-            'metric': task.metric,
+            'metric': metric,
             'model': model,
             'parameters': seeds[0]['parameters'],
-            'epochs': task.epochs,
             'validation': show([run['val_score'] for run in seeds.values()]),
             'test': show(tests[model]),
             **compare(
@@ -89,23 +89,22 @@ def _models(name: str, runs: dict[str, dict[int, dict[str, Any]]]) -> list[dict[
     ]
 
 
-def _gains(name: str, runs: dict[str, dict[int, dict[str, Any]]]) -> list[dict[str, object]]:
-    r"""Returns the rows of a task, a model with and without learned weights each."""
-    task, rows = TASKS[name], []
-    for without, learned in PAIRS.items():
+def table_of_gains(runs: Runs, pairs: Mapping[str, str], metric: str, maximize: bool) -> list[dict[str, object]]:
+    r"""Returns a row for each model with and without learned weights."""
+    rows: list[dict[str, object]] = []
+    for without, learned in pairs.items():
         if learned in runs and without in runs:
-            found = decide({learned: runs[learned]}, {without: runs[without]}, 'score', task.maximize)
+            found = decide({learned: runs[learned]}, {without: runs[without]}, 'score', maximize)
             rows.append(
                 {
-                    'task': name,
-                    'metric': task.metric,
+                    'metric': metric,
                     'model': without,
                     'without': show([run['test_score'] for run in runs[without].values()]),
                     'learned weights': show([run['test_score'] for run in runs[learned].values()]),
                     'gain, paired': f'{found.gain:+.3f} ± {found.error:.3f}',
                     'verdict': WORDS[found.word],
                     'would have shown': 2 * found.error,
-                    'seeds': each(gains(runs[learned], runs[without], 'score', task.maximize)),
+                    'seeds': each(gains(runs[learned], runs[without], 'score', maximize)),
                 }
             )
     return rows

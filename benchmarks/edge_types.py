@@ -132,14 +132,13 @@ class Stack(Module):
         self.norms = ModuleList(BatchNorm1d(WIDTH) for _ in range(2 * len(self.layers)))
         self.blocks = ModuleList(mlp(2 * WIDTH) for _ in self.layers)
 
-    def forward(self, x: Tensor, edge_attr: Tensor, data: Data) -> Tensor:
-        graph = Graph.from_data(data)
+    def forward(self, x: Tensor, edge_attr: Tensor, graph: Graph) -> Tensor:
         for place, layer in enumerate(self.layers):
             if isinstance(layer, GPSConv):
                 shared = {'graph': graph} if isinstance(layer, TopoGPSConv) else {}
-                x = layer(x, data.edge_index, data.batch, edge_attr=edge_attr, **shared)
+                x = layer(x, graph.edge_index, graph.batch, edge_attr=edge_attr, **shared)
                 continue
-            given = self.norms[2 * place](x), data.edge_index, edge_attr
+            given = self.norms[2 * place](x), graph.edge_index, edge_attr
             if isinstance(layer, GatedGCNConv):  # it also changes the edges
                 change, edge_attr = layer(*given)
             else:
@@ -159,7 +158,7 @@ class Network(Module):
         self.lin_out = Sequential(Linear(WIDTH, WIDTH), ReLU(), Linear(WIDTH, CLASSES))
 
     def forward(self, data: Data) -> Tensor:
-        out: Tensor = self.lin_out(self.stack(self.lin_x(data.x), self.lin_edge(data.edge_attr), data))
+        out: Tensor = self.lin_out(self.stack(self.lin_x(data.x), self.lin_edge(data.edge_attr), Graph.from_data(data)))
         return out
 
 
@@ -182,7 +181,9 @@ def train(job: Job) -> dict[str, Any]:
     return {**accuracies, 'seconds': seconds, 'parameters': count_parameters(network)}
 
 
-def fit(network: Module, loader: DataLoader, epochs: int, rate: float, loss: Callable[[Tensor, Tensor], Tensor]) -> float:
+def fit(
+    network: Module, loader: DataLoader | list[Data], epochs: int, rate: float, loss: Callable[[Tensor, Tensor], Tensor]
+) -> float:
     r"""Trains a network with one cycle of rates, and returns the seconds of the processor."""
     optimizer = torch.optim.AdamW(network.parameters(), rate)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * len(loader))

@@ -17,11 +17,12 @@ from torch_geometric.nn import global_add_pool
 from benchmarks.edge_types import HEADS, WIDTH, Job, Stack, Weighted, fit, gine
 from benchmarks.harness import count_parameters
 from benchmarks.molecules import molecules_of_moleculenet, molecules_of_zinc
+from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.nn.local_layers import GatedGCNConv
 
-__all__ = ['DEPTH', 'MODELS', 'RATE', 'TASKS', 'Job', 'Task', 'train']
+__all__ = ['DEPTH', 'MODELS', 'RATE', 'TASKS', 'Job', 'Task', 'masked', 'train']
 
 DEPTH, RATE = 3, 3e-3
 PARTS = ('train', 'val', 'test')
@@ -68,7 +69,8 @@ def _weights(learned: bool) -> EdgeWeights | None:
         return EdgeWeights(WIDTH, WIDTH, symmetric=True) if learned else None
 
 
-def _masked(mask: Callable[[], Mask], learned: bool) -> Callable[[], Module]:
+def masked(mask: Callable[[], Mask], learned: bool) -> Callable[[], Module]:
+    r"""Returns what makes a layer of linear attention under a mask, whose edge weights may be learned."""
     return lambda: Weighted(mask(), _weights(learned))
 
 
@@ -86,12 +88,12 @@ def _series() -> Mask:
 
 #: What makes a layer of each model.
 MODELS: dict[str, Callable[[], Module]] = {
-    'PowerSeries': _masked(_series, False),
-    'PowerSeries, learned weights': _masked(_series, True),
-    'HeatKernel': _masked(lambda: HeatKernelMask(HEADS), False),
-    'HeatKernel, learned weights': _masked(lambda: HeatKernelMask(HEADS), True),
-    'GRF': _masked(lambda: GRFMask(HEADS), False),
-    'GRF, learned weights': _masked(lambda: GRFMask(HEADS), True),
+    'PowerSeries': masked(_series, False),
+    'PowerSeries, learned weights': masked(_series, True),
+    'HeatKernel': masked(lambda: HeatKernelMask(HEADS), False),
+    'HeatKernel, learned weights': masked(lambda: HeatKernelMask(HEADS), True),
+    'GRF': masked(lambda: GRFMask(HEADS), False),
+    'GRF, learned weights': masked(lambda: GRFMask(HEADS), True),
     'GINE': gine,
     'GatedGCN': lambda: GatedGCNConv(WIDTH),
     'GPS: GINE and softmax attention': lambda: _gps(None),
@@ -110,7 +112,7 @@ class Network(Module):
         self.lin_out = Sequential(BatchNorm1d(WIDTH), Linear(WIDTH, WIDTH), ReLU(), Linear(WIDTH, example.y.size(1)))
 
     def forward(self, data: Data) -> Tensor:
-        x = self.stack(self.lin_x(data.x), self.lin_edge(data.edge_attr), data)
+        x = self.stack(self.lin_x(data.x), self.lin_edge(data.edge_attr), Graph.from_data(data))
         out: Tensor = self.lin_out(global_add_pool(x, data.batch, data.num_graphs))
         return out
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch_geometric.data import Batch
 
-from benchmarks.edge_features import PAIRS, _gains, _models
+from benchmarks.edge_features import PAIRS, table_of_gains, table_of_models
 from benchmarks.molecule_training import MODELS, TASKS, Network
 from benchmarks.molecules import ZINC_ATOM, ZINC_BOND, molecules_of_zinc
 
@@ -51,20 +51,20 @@ def test_learned_weights_start_as_the_model_without(zinc: dict[str, np.ndarray])
         np.testing.assert_allclose(outputs[learned], outputs[without], rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(('task', 'sign'), [('ESOL', -1), ('BACE', 1)])
-def test_gains_are_positive_where_a_model_is_better(task: str, sign: int) -> None:
+@pytest.mark.parametrize(('metric', 'sign'), [('RMSE', -1), ('ROC AUC', 1)])
+def test_gains_are_positive_where_a_model_is_better(metric: str, sign: int) -> None:
     scores = {'PowerSeries': [0.5, 0.6, 0.7], 'PowerSeries, learned weights': [0.6, 0.71, 0.79], 'GINE': [0.6, 0.7, 0.8]}
     runs = {
         model: {seed: {'val_score': x, 'test_score': x, 'seconds': 1.0, 'parameters': 2} for seed, x in enumerate(values)}
         for model, values in scores.items()
     }
-    (row,) = _gains(task, runs)
+    (row,) = table_of_gains(runs, PAIRS, metric, sign > 0)
     gaps = np.array([0.1, 0.11, 0.09])
     error = gaps.std(ddof=1) / np.sqrt(3)
     assert row['gain, paired'] == f'{sign * 0.1:+.3f} ± {error:.3f}'
     assert row['verdict'] == ('better' if sign > 0 else 'worse')
     assert row['would have shown'] == pytest.approx(2 * error)
-    rows = {row['model']: row for row in _models(task, runs)}
+    rows = {row['model']: row for row in table_of_models(runs, list(PAIRS.values()), metric, sign > 0)}
     assert rows['PowerSeries, learned weights']['verdict'] == 'reference'
     assert rows['PowerSeries']['gain over the mask chosen, paired'] == f'{-sign * 0.1:+.3f} ± {error:.3f}'
     assert rows['PowerSeries']['verdict'] == ('worse' if sign > 0 else 'better')
