@@ -207,8 +207,9 @@ def test_no_tensor_has_a_number_for_each_pair_of_nodes(mask: Callable[[], Mask],
 
 
 @pytest.mark.parametrize('size', [1e-30, 1e18, 1e30])
-def test_numbers_of_any_size_give_finite_results(size: float) -> None:
-    leaves = [(size * torch.randn(24, 2, 4)).requires_grad_() for _ in range(3)]
+@pytest.mark.parametrize('numbers', [torch.randn, lambda *shape: -torch.rand(shape)], ids=['mixed', 'negative'])
+def test_numbers_of_any_size_give_finite_results(numbers: Callable[..., Tensor], size: float) -> None:
+    leaves = [(size * numbers(24, 2, 4)).requires_grad_() for _ in range(3)]
     out = masked_softmax_attention(*leaves, TreeMask(2)(paths()))
     assert out.isfinite().all()
     assert out.any(-1).all()

@@ -390,6 +390,7 @@ def test_bad_arguments_are_named(subtests: pytest.Subtests) -> None:
         ('q', {'q': torch.tensor([0.0, float('nan')]).expand(3, 1, 2)}),
         ('k', {'k': torch.tensor([0.0, float('nan')]).expand(3, 1, 2)}),
         ('k', {'k': torch.tensor([0.0, 3e38]).expand(3, 1, 2)}),
+        ('q', {'q': torch.tensor([0.0, -3e38]).expand(3, 1, 2)}),
         ('k', {'k': torch.ones(4, 1, 2)}),
         ('k', {'k': torch.ones(3, 1, 2, dtype=torch.float64)}),
         ('k', {'k': torch.ones(3, 1, 2, device='meta')}),
