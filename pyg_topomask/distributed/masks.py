@@ -32,12 +32,12 @@ from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
 from pyg_topomask.masks.hop import WeightedHops
-from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.composed import Chain
 from pyg_topomask.operators.exponential import GlobalReductions
 from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.operators.sparse_matmul import multiply
+from pyg_topomask.walks.expected import gram_of_powers
 
 
 class ShardReductions(GlobalReductions):
@@ -254,7 +254,8 @@ def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) ->
     halo, row, col, weight = graph.neighborhood(flow, hops)
     weight = weight.abs() if weighted else torch.ones_like(weight)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), flow)), halo.size, weight)
-    return state, gram_of_powers(steps.prepare(subgraph), hops, graph.num_nodes)
+    transitions = steps.prepare(subgraph)
+    return state, gram_of_powers(transitions.weight, transitions.pattern, hops, graph.num_nodes)
 
 
 def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator:

@@ -2,12 +2,10 @@ r"""The random walks graph-nodes kernel as a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import scipy
 import torch
 from torch import Tensor
 
@@ -19,10 +17,12 @@ from pyg_topomask.masks.base.kinds import WalkingMask, warn_of_directed, warn_of
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.composed import Alternatives, Chain
 from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries, blocks_of
-from pyg_topomask.operators.polynomial import Polynomial, polynomial_terms
+from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks, polynomial_terms
 from pyg_topomask.utils.checks import check_not_negative, checked_seed, per_head
+from pyg_topomask.utils.functorch import readable
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.expected import gram_of_powers
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import PairedWalks, blocks_of_sums, paired_walks
 from pyg_topomask.walks.stored import load_walks
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyg_topomask.masks.options import KernelWalkOptions
 
 
-# The largest number of entries in a block of rows of the powers.
-_BLOCK = 2**23
+# How many multiplications of a product of dense matrices take as long as one of a sparse product.
+_DENSE = 8
 
 
 @dataclass(frozen=True)
@@ -61,27 +61,25 @@ def visits_by_hops(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:
     return sums
 
 
-@torch.compiler.disable  # torch.compile would read SciPy as Python
-def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) -> Tensor:
-    r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}` of the first rows, :obj:`[num_rows, L + 1, L + 1]`, in blocks
-    of rows.
+def products_of_blocks(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
+    r"""Returns the entries of :math:`\mathbf{A} \mathbf{B}^{\top}` at all pairs of nodes of the same graph, by row, :obj:`[H,
+    num_pairs]`, for those of :math:`\mathbf{A}` and :math:`\mathbf{B}`. Differentiable.
     """
-    size, device = hops.pattern.num_rows, hops.weight.device
-    step, identity = hops.pattern.to_scipy(hops.weight.double()), scipy.sparse.eye_array(size, format='csr')
-    gram = np.empty((num_rows, max_walk_length + 1, max_walk_length + 1))
-    # A row of a power has at most as many entries as there are nodes, or walks.
-    walks, most = np.ones(size), np.zeros(size)
-    for _ in range(max_walk_length + 1):
-        most, walks = most + np.minimum(walks, size), step.astype(bool) @ walks
-    block = (most[:num_rows].cumsum() // _BLOCK).astype(np.int64)
-    for rows in np.split(np.arange(num_rows), np.flatnonzero(np.diff(block)) + 1):
-        powers = [identity[rows]]
-        for length in range(max_walk_length + 1):
-            if length > 0:
-                powers.append(powers[-1] @ step)
-            for other, power in enumerate(powers):
-                gram[rows, length, other] = gram[rows, other, length] = (power * powers[-1]).sum(axis=1)
-    return torch.from_numpy(gram).to(device)
+    sizes, places, products = segments.sizes, list[Tensor](), list[Tensor]()
+    first = sizes.square().cumsum(0) - sizes.square()
+    for size in sizes.unique().tolist():
+        place = (first[sizes == size].unsqueeze(1) + torch.arange(size * size, device=first.device)).flatten()
+        rows, others = (each.index_select(1, place).view(len(each), -1, size, size) for each in (left, right))
+        places.append(place)
+        products.append((rows @ others.transpose(-1, -2)).flatten(1))
+    return torch.zeros_like(left).index_copy(1, torch.cat(places), torch.cat(products, dim=1))
+
+
+def blocks_of_features(walks: WalkFeatures, discounts: Tensor, segments: Segments) -> Tensor:
+    r"""Returns the frequency vectors at all pairs of nodes of the same graph, by row, :obj:`[H, num_pairs]`."""
+    value = walks.values(discounts)
+    place = segments.pairs(walks.pattern.row, walks.pattern.col)
+    return value.new_zeros(value.size(0), segments.num_pairs).index_copy(1, place, value)
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
@@ -192,6 +190,10 @@ class RWGNKMask(WalkingMask):
             self.log_lam.copy_(self.initial)
 
     @property
+    def learns_weights(self) -> bool:  # type: ignore[override]
+        return self.weighted
+
+    @property
     def lam(self) -> Tensor:
         r"""The discount :math:`\lambda`, :obj:`[heads]`."""
         return self.log_lam.to(torch.promote_types(self.log_lam.dtype, torch.float32)).exp()
@@ -207,22 +209,27 @@ class RWGNKMask(WalkingMask):
         return type(self), self.walk_settings, *prepared
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpectedVisits | PairedWalks:
-        if self.weighted:
-            warn_of_lost_gradient(self, graph)
         settings = self.walk_settings
+        learned = self.weighted and graph.weight.requires_grad
         if self.exact:
-            return self._expect(graph, settings.transition)
+            return self._expect(graph, learned)
         seed = None if self.fresh or generator is not None else self.seed
         stored = load_walks(graph, settings, 'rwgnk') if seed is not None else None
-        return PairedWalks(*stored) if stored else paired_walks(graph, settings, seed, generator, self.fresh)
+        if stored is None:
+            return paired_walks(graph, settings, seed, generator, self.fresh, learned)
+        if self.weighted:
+            warn_of_lost_gradient(self, graph)
+        return PairedWalks(*stored)
 
-    @torch.no_grad()
-    def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
-        weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
-        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(_weighted(graph, weight))
+    def _expect(self, graph: Graph, learned: bool) -> ExpectedVisits:
+        weight = graph.weight.abs() if self.weighted else torch.ones_like(graph.weight)
+        graph = graph.with_weights(weight) if learned else _weighted(graph, weight)
+        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(graph)
         if self.alpha == 0:
             return ExpectedVisits(hops, None)
-        return ExpectedVisits(hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes))
+        return ExpectedVisits(
+            hops, gram_of_powers(hops.weight, hops.pattern, self.walk_settings.max_walk_length, graph.num_nodes)
+        )
 
     def bind(self, graph: Graph, state: ExpectedVisits | PairedWalks) -> MaskOperator:
         warn_of_directed(self, graph, 'GRFMask(asymmetric=True, importance=False), which counts visits too,')
@@ -242,18 +249,30 @@ class RWGNKMask(WalkingMask):
         column_scale = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
 
         def combined(walks: PairedWalks) -> Entries:
-            pairs, scaled = walks.pairs(discounts.dtype, 'sums'), discounts / norm.unsqueeze(1)
+            scaled = discounts / norm.unsqueeze(1)
+            if walks.learned:
+                return walks.entries(scaled, scaled)
+            pairs = walks.pairs(discounts.dtype, 'sums')
             return Entries(pairs.pattern, pairs.values(scaled, scaled))
 
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
             return blocks_of_sums(state.query, state.key, dtype, segments)
 
+        def learned_blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
+            scaled = (discounts / norm.unsqueeze(1)).to(dtype)
+            query = blocks_of_features(state.query, scaled, segments)
+            key = query if state.key is state.query else blocks_of_features(state.key, scaled, segments)
+            return products_of_blocks(query, key, segments)
+
         entries = state.listed(combined, estimated=True)
         if entries is not None and column_scale is not None:
             row_scale = column_scale if state.key is state.query else self.scale(state.query, discounts) * norm
             entries = _weighted_entries(entries, row_scale[: graph.num_nodes], column_scale[: graph.num_nodes])
-        powers = self._powers(discounts) / norm.square().unsqueeze(1)
-        prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
+        if state.learned:
+            prepared = self._learned_blocks(graph, learned_blocks, 0, column_scale)
+        else:
+            powers = self._powers(discounts) / norm.square().unsqueeze(1)
+            prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
         cost = state.num_features
         return Alternatives(product, entries, prepared, segments=graph.segments, heads=self.heads, cost=cost)
 
@@ -264,7 +283,11 @@ class RWGNKMask(WalkingMask):
     def scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
         r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`."""
         unit = self._unit
-        squares = walks.squares.to(discounts.dtype) @ (self._powers(discounts) / unit.unsqueeze(1)).t()
+        if walks.load.requires_grad:
+            value, row = walks.values(discounts / unit.sqrt().unsqueeze(1)), walks.pattern.row
+            squares = value.new_zeros(walks.num_nodes, value.size(0)).index_add(0, row, value.square().t())
+        else:
+            squares = walks.squares.to(discounts.dtype) @ (self._powers(discounts) / unit.unsqueeze(1)).t()
         # Walks visit their start node, so no norm is below 1. Nodes without walks have none.
         return self._inverse_norms(squares.clamp(min=unit.reciprocal()))
 
@@ -312,9 +335,29 @@ class RWGNKMask(WalkingMask):
             each = torch.eye(powers.size(1), dtype=dtype, device=powers.device)
             return blocks_of(lambda x: visits_by_hops(state.hops, self.walk_settings.survival, x), each, segments)
 
-        cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = PreparedBlocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
+        def learned_visits(segments: Segments, dtype: torch.dtype) -> Tensor:
+            scaled = (series / norm.unsqueeze(1)).to(dtype)
+            frequencies = polynomial_blocks(weight.to(dtype), pattern, scaled, 'powers', segments)
+            return products_of_blocks(frequencies, frequencies, segments)
+
+        if weight.requires_grad:
+            blocks = self._learned_blocks(graph, learned_visits, cost, column_scale)
+        else:
+            of_pairs = (series.size(1) ** 2 - 1) * pattern.nnz
+            blocks = PreparedBlocks(
+                powers / norm.square().unsqueeze(1), visits, state.cache, of_pairs, column_scale=column_scale
+            )
         return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
+
+    def _learned_blocks(
+        self, graph: Graph, make: Callable[[Segments, torch.dtype], Tensor], cost: int, column_scale: Tensor | None
+    ) -> PreparedBlocks | None:
+        r"""Returns the blocks of the graphs for each head, which are made at every call, of factors that take a :obj:`cost`."""
+        if not readable(graph.edge_index):
+            return None
+        cost += self.heads * graph.num_nodes * graph.segments.largest // _DENSE
+        each = torch.eye(self.heads, dtype=self.lam.dtype, device=graph.device)
+        return PreparedBlocks(each, make, None, cost, column_scale=column_scale)
 
     def extra_repr(self) -> str:
         return (

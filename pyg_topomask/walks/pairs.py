@@ -18,9 +18,9 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
-from pyg_topomask.machine.backend import call_kernel, uses_numba
+from pyg_topomask.machine.backend import call_kernel, kernel, uses_numba
 from pyg_topomask.operators.forms import Entries, SparseEntries
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept, outside_transforms
+from pyg_topomask.utils.functorch import LoopedFunction, int_or_symint, is_exporting, kept, outside_transforms
 from pyg_topomask.walks.features import WalkFeatures, combine_loads
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.walk import learned_walks, sample_ensembles, sample_walks
@@ -197,8 +197,34 @@ class Meetings:
 
     def entries(self, query: Tensor, key: Tensor) -> Tensor:
         r"""Returns the entries, :obj:`[H, nnz]`, for the features of queries and keys, in the same shape."""
-        products = query.t().index_select(0, self.query) * key.t().index_select(0, self.key)
-        return products.new_zeros(self.pattern.nnz, products.size(1)).index_add(0, self.slot, products).t().contiguous()
+        places = self.query, self.key, self.slot
+        return _Products.apply(query.t().contiguous(), key.t().contiguous(), *places, self.pattern.nnz).t().contiguous()
+
+
+class _Products(LoopedFunction):
+    r"""Adds products of rows, :math:`\mathbf{z}_{c_m} = \sum_m \mathbf{x}_{a_m} \odot \mathbf{y}_{b_m}`, :obj:`[size, H]`. The
+    gradients are such sums too.
+    """
+
+    @staticmethod
+    def forward(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, of_sum: Tensor, size: int) -> Tensor:
+        total = x.new_zeros(size, x.size(1))
+        if compiled := kernel('pairs.add_products', x.device):
+            return compiled(x, y, of_x, of_y, of_sum, total)
+        return total.index_add_(0, of_sum, x.index_select(0, of_x) * y.index_select(0, of_y))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        *tensors, _ = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, y, of_x, of_y, of_sum = ctx.saved_tensors
+        grad = grads[0].contiguous()
+        grad_x = _Products.apply(grad, y, of_sum, of_y, of_x, x.size(0)) if ctx.needs_input_grad[0] else None
+        grad_y = _Products.apply(x, grad, of_x, of_sum, of_y, y.size(0)) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_y, None, None, None, None
 
 
 @dataclass

@@ -167,7 +167,7 @@ def loads_of(hops: Sequence[Hop], factor: Tensor, settings: WalkSettings, num_no
     loads = [load.new_ones(num_nodes)]
     for kept, edge, ratio in hops:
         load = load if kept is None else load.index_select(0, kept)
-        if settings.importance:
+        if settings.importance or factor.requires_grad:
             load = (load * factor.index_select(0, edge)).mul_(ratio)
         loads.append(load)
     return torch.cat(loads)
@@ -202,7 +202,7 @@ def crossed(
             edge = transitions.choose(position, uniform(step, walker))
         position, row_start, degree, _ = transitions.edges.index_select(0, edge).unbind(1)
         visits.append((start, position))
-        hops.append((kept, edge, float(survival[step - 1] / survival[step])))
+        hops.append((kept, edge, float(survival[step - 1] / survival[step]) if settings.importance else 1.0))
     start, visited = (torch.cat(column) for column in zip(*visits, strict=True))
     steps = torch.arange(len(visits), device=device, dtype=index)
     counts = torch.tensor([len(column[0]) for column in visits], device=device)
@@ -289,6 +289,7 @@ def learned_walks(graph: Graph, settings: WalkSettings, seed: int, keep: bool = 
     fixed = keep and settings.transition == 'uniform' and not graph.cached_of_edges('parallel', partial(_has_parallel, graph))
     walks = graph.cached_of_edges(('walks', settings, seed), make) if fixed else make()
     weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype)
+    weight = weight if settings.importance else weight.abs()  # counts have no sign
     load = loads_of(walks.hops, weight.index_select(0, walks.order) * walks.inverse, settings, graph.num_nodes)
     return walks.features.with_loads(load.new_zeros(walks.features.nnz).index_add(0, walks.slot, load))
 
