@@ -2,7 +2,7 @@ r"""The random walks graph-nodes kernel as a mask."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -61,25 +61,18 @@ def visits_by_hops(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:
     return sums
 
 
-def products_of_blocks(left: Tensor, right: Tensor, segments: Segments) -> Tensor:
-    r"""Returns the entries of :math:`\mathbf{A} \mathbf{B}^{\top}` at all pairs of nodes of the same graph, by row, :obj:`[H,
-    num_pairs]`, for those of :math:`\mathbf{A}` and :math:`\mathbf{B}`. Differentiable.
+def squared_blocks(blocks: Tensor, segments: Segments) -> Tensor:
+    r"""Returns the entries of :math:`\mathbf{F} \mathbf{F}^{\top}` at all pairs of nodes of the same graph, by row, :obj:`[H,
+    num_pairs]`, for those of :math:`\mathbf{F}`. Differentiable.
     """
     sizes, places, products = segments.sizes, list[Tensor](), list[Tensor]()
     first = sizes.square().cumsum(0) - sizes.square()
     for size in sizes.unique().tolist():
         place = (first[sizes == size].unsqueeze(1) + torch.arange(size * size, device=first.device)).flatten()
-        rows, others = (each.index_select(1, place).view(len(each), -1, size, size) for each in (left, right))
+        rows = blocks.index_select(1, place).view(len(blocks), -1, size, size)
         places.append(place)
-        products.append((rows @ others.transpose(-1, -2)).flatten(1))
-    return torch.zeros_like(left).index_copy(1, torch.cat(places), torch.cat(products, dim=1))
-
-
-def blocks_of_features(walks: WalkFeatures, discounts: Tensor, segments: Segments) -> Tensor:
-    r"""Returns the frequency vectors at all pairs of nodes of the same graph, by row, :obj:`[H, num_pairs]`."""
-    value = walks.values(discounts)
-    place = segments.pairs(walks.pattern.row, walks.pattern.col)
-    return value.new_zeros(value.size(0), segments.num_pairs).index_copy(1, place, value)
+        products.append((rows @ rows.transpose(-1, -2)).flatten(1))
+    return torch.zeros_like(blocks).index_copy(1, torch.cat(places), torch.cat(products, dim=1))
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
@@ -258,19 +251,12 @@ class RWGNKMask(WalkingMask):
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
             return blocks_of_sums(state.query, state.key, dtype, segments)
 
-        def learned_blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
-            scaled = (discounts / norm.unsqueeze(1)).to(dtype)
-            query = blocks_of_features(state.query, scaled, segments)
-            key = query if state.key is state.query else blocks_of_features(state.key, scaled, segments)
-            return products_of_blocks(query, key, segments)
-
         entries = state.listed(combined, estimated=True)
         if entries is not None and column_scale is not None:
             row_scale = column_scale if state.key is state.query else self.scale(state.query, discounts) * norm
             entries = _weighted_entries(entries, row_scale[: graph.num_nodes], column_scale[: graph.num_nodes])
-        if state.learned:
-            prepared = self._learned_blocks(graph, learned_blocks, 0, column_scale)
-        else:
+        prepared = None
+        if not state.learned:
             powers = self._powers(discounts) / norm.square().unsqueeze(1)
             prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
         cost = state.num_features
@@ -337,27 +323,17 @@ class RWGNKMask(WalkingMask):
 
         def learned_visits(segments: Segments, dtype: torch.dtype) -> Tensor:
             scaled = (series / norm.unsqueeze(1)).to(dtype)
-            frequencies = polynomial_blocks(weight.to(dtype), pattern, scaled, 'powers', segments)
-            return products_of_blocks(frequencies, frequencies, segments)
+            return squared_blocks(polynomial_blocks(weight.to(dtype), pattern, scaled, 'powers', segments), segments)
 
-        if weight.requires_grad:
-            blocks = self._learned_blocks(graph, learned_visits, cost, column_scale)
-        else:
-            of_pairs = (series.size(1) ** 2 - 1) * pattern.nnz
-            blocks = PreparedBlocks(
-                powers / norm.square().unsqueeze(1), visits, state.cache, of_pairs, column_scale=column_scale
-            )
+        blocks = None
+        if not weight.requires_grad:
+            powers, cost = powers / norm.square().unsqueeze(1), (series.size(1) ** 2 - 1) * pattern.nnz
+            blocks = PreparedBlocks(powers, visits, state.cache, cost, column_scale=column_scale)
+        elif readable(weight):  # the blocks of each head, made at every call
+            each = torch.eye(self.heads, dtype=weight.dtype, device=weight.device)
+            cost += self.heads * graph.num_nodes * graph.segments.largest // _DENSE
+            blocks = PreparedBlocks(each, learned_visits, None, cost, column_scale=column_scale)
         return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
-
-    def _learned_blocks(
-        self, graph: Graph, make: Callable[[Segments, torch.dtype], Tensor], cost: int, column_scale: Tensor | None
-    ) -> PreparedBlocks | None:
-        r"""Returns the blocks of the graphs for each head, which are made at every call, of factors that take a :obj:`cost`."""
-        if not readable(graph.edge_index):
-            return None
-        cost += self.heads * graph.num_nodes * graph.segments.largest // _DENSE
-        each = torch.eye(self.heads, dtype=self.lam.dtype, device=graph.device)
-        return PreparedBlocks(each, make, None, cost, column_scale=column_scale)
 
     def extra_repr(self) -> str:
         return (

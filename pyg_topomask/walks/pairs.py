@@ -192,7 +192,8 @@ class Meetings:
         count = first.diff().index_select(0, visited)
         of_query = torch.arange(query.nnz, device=count.device).repeat_interleave(count)
         place = torch.arange(of_query.numel(), device=count.device) + (first[visited] - (count.cumsum(0) - count))[of_query]
-        pattern, slot = SparsePattern.from_pairs(query.row[of_query], key.col_t[place], query.num_rows, key.num_rows)
+        ends = query.row[of_query], key.col_t[place]  # the rows of features are ascending
+        pattern, slot = SparsePattern.from_pairs(*ends, query.num_rows, key.num_rows, by_row=True)
         return cls(pattern, slot, of_query, key.perm_t[place].long())
 
     def entries(self, query: Tensor, key: Tensor) -> Tensor:
@@ -274,7 +275,9 @@ class PairedWalks:
         if self.learned:
             make = partial(Meetings.of, self.query.pattern, self.key.pattern)
             meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
-            query, key = self.query.values(query_modulation), self.key.values(key_modulation)
+            query = self.query.values(query_modulation)
+            same = self.key is self.query and key_modulation is query_modulation
+            key = query if same else self.key.values(key_modulation)
             return Entries(meetings.pattern, meetings.entries(query, key))
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
