@@ -188,16 +188,17 @@ def _prepare_expander(mask: masks.ExpanderMask, graph: Shard, generator: Generat
     row, col = graph.ids(expander_edges(whole, mask.degree, mask.seed))
     kept = (row >= graph.first) & (row < graph.first + graph.num_nodes)
     nodes = torch.arange(graph.num_nodes, device=graph.device)
-    rows, cols = [nodes, row[kept] - graph.first], [nodes + graph.first, col[kept]]
+    rows, cols, weight = [nodes, row[kept] - graph.first], [nodes + graph.first, col[kept]], torch.empty(0)
     if mask.input_edges:
         extended = graph.extended(mask.flow)
         row, col = extended.row_and_col(mask.flow)
+        weight = extended.weight.to(extended.weight_dtype)
         rows.append(row)
         cols.append(extended.halo.ids()[col])
     ids = torch.cat(cols)
     halo = Halo.of_columns(graph.group, graph.offsets, ids)
-    pattern, _ = SparsePattern.from_pairs(torch.cat(rows), halo.extended(ids), halo.size, halo.size)
-    return HaloState(_without_edges(halo.size, graph.device), halo, pattern)
+    pattern, slot = SparsePattern.from_pairs(torch.cat(rows), halo.extended(ids), halo.size, halo.size)
+    return HaloState(_without_edges(halo.size, graph.device), halo, mask.state_of(pattern, slot, weight))
 
 
 def _prepare_hops(mask: masks.HopMask, graph: Shard, generator: Generator) -> HaloState:

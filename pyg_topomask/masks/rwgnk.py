@@ -107,7 +107,18 @@ class RWGNKMask(WalkingMask):
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data override :obj:`num_walks`,
     :obj:`sampler` and :obj:`seed`, as for a :class:`~pyg_topomask.masks.GRFMask`. They need the :obj:`p_halt`,
     :obj:`walk_length`, :obj:`transition` and :obj:`flow` of the mask. The mask ignores them with :obj:`num_walks=None`.
-    Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal walks.
+    Equal graphs get equal walks.
+
+    Gradients flow to :math:`\lambda` and, with :obj:`transition="weight"`, to edge weights that require them, such as those
+    that :class:`~pyg_topomask.nn.EdgeWeights` learns. The kernel has the transition probabilities of the weighted random walk,
+
+    .. math::
+        P_{ij} = \frac{|w_{ij}|}{\sum_{j'} |w_{ij'}|}
+
+    so a common factor of the weights of a row has no effect. Sampled walks, and the probabilities :math:`\bar{P}` that drew
+    them, count as fixed: a visit after the hops :math:`(i_t, i_{t+1})` counts :math:`\prod_t P_{i_t i_{t+1}} /
+    \bar{P}_{i_t i_{t+1}} = 1`, whose gradient is unbiased where the mask is. Walks never cross edges of weight 0, which get the
+    gradient of the sums of their rows alone. Stored walks hand no gradient on.
 
     Attention has no direction: walks go against the edges, and nodes whose walks meet attend to each other. The mask warns once
     of a directed graph, where :obj:`GRFMask(asymmetric=True, importance=False)` counts visits and follows the edges.
@@ -142,6 +153,7 @@ class RWGNKMask(WalkingMask):
     """
 
     direction = 'both ways'
+    reads_weights_by = 'transition="weight"'
     initial: Tensor
 
     def __init__(

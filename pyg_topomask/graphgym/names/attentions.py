@@ -230,8 +230,8 @@ def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | 
     if not getattr(attn, 'learns_weights', True):
         given = f'"learned" for {name}, which hands no gradient on to edge weights'
         remedy = (
-            'Adjacency, AsymmetricGRF, GRF, GRFSoftmax, HeatKernel, PowerSeries, Hop with path_weights: mean, Tree with '
-            'kind: exp, and Masked with one of these do'
+            'Adjacency, AsymmetricGRF, GRF, GRFSoftmax, HeatKernel, PowerSeries, Hop with path_weights: mean, RWGNK with '
+            'transition: weight, Expander with input_weights: True, Tree with kind: exp, and Masked with one of these do'
         )
         raise ArgumentError(option, given, 'null', remedy)
     _check_edge_encoder(option, '"learned"', 'null')

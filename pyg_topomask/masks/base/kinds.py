@@ -26,8 +26,8 @@ DIRECTIONS = {
 
 #: The masks that hand gradients on to edge weights, for errors.
 LEARNS_WEIGHTS = (
-    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, TreeMask(kind="exp"), HopMask(path_weights="mean"), and '
-    'compositions with them'
+    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, RWGNKMask(transition="weight"), TreeMask(kind="exp"), '
+    'HopMask(path_weights="mean"), ExpanderMask(input_weights=True), and compositions with them'
 )
 
 
