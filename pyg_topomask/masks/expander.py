@@ -100,6 +100,7 @@ class ExpanderMask(Mask):
 
     form = 'sparse'
     local = False
+    weights_by_head = True
     reads_weights_by = 'input_weights=True'
 
     def __init__(

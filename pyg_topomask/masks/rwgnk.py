@@ -153,6 +153,7 @@ class RWGNKMask(WalkingMask):
     """
 
     direction = 'both ways'
+    weights_by_head = True
     reads_weights_by = 'transition="weight"'
     initial: Tensor
 
