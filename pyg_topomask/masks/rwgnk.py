@@ -241,10 +241,18 @@ class RWGNKMask(WalkingMask):
         warn_of_directed(self, graph, 'GRFMask(asymmetric=True, importance=False), which counts visits too,')
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
-        discounts = self.discounts
+        discounts, values = self.discounts, dict[int, Tensor]()
+
+        def vectors(walks: WalkFeatures) -> Tensor:
+            if id(walks) not in values:
+                values[id(walks)] = walks.values(discounts)
+            return values[id(walks)]
+
+        def scale_of(walks: WalkFeatures) -> Tensor:
+            return self.scale(walks, discounts, vectors(walks) if state.learned else None)
 
         def features(walks: WalkFeatures) -> MaskOperator:
-            value = walks.values(discounts) * self.scale(walks, discounts).t().index_select(1, walks.pattern.row)
+            value = vectors(walks) * scale_of(walks).t().index_select(1, walks.pattern.row)
             return walks.operator(graph, value, self.heads)
 
         def product() -> MaskOperator:
@@ -252,12 +260,12 @@ class RWGNKMask(WalkingMask):
             return Chain((query, query.T if state.key is state.query else features(state.key).T))
 
         norm = self._typical_norm
-        column_scale = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
+        column_scale = scale_of(state.key) * norm if self.alpha > 0 else None
 
         def combined(walks: PairedWalks) -> Entries:
-            scaled = discounts / norm.unsqueeze(1)
             if walks.learned:
-                return walks.entries(scaled, scaled)
+                return walks.products(*(vectors(each) / norm.unsqueeze(1) for each in (walks.query, walks.key)))
+            scaled = discounts / norm.unsqueeze(1)
             pairs = walks.pairs(discounts.dtype, 'sums')
             return Entries(pairs.pattern, pairs.values(scaled, scaled))
 
@@ -266,7 +274,7 @@ class RWGNKMask(WalkingMask):
 
         entries = state.listed(combined, estimated=True)
         if entries is not None and column_scale is not None:
-            row_scale = column_scale if state.key is state.query else self.scale(state.query, discounts) * norm
+            row_scale = column_scale if state.key is state.query else scale_of(state.query) * norm
             entries = _weighted_entries(entries, row_scale[: graph.num_nodes], column_scale[: graph.num_nodes])
         prepared = None
         if not state.learned:
@@ -279,11 +287,13 @@ class RWGNKMask(WalkingMask):
         r"""Returns the powers of the discount of two walks together, :obj:`[heads, 2L + 1]`."""
         return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
 
-    def scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
-        r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`."""
+    def scale(self, walks: WalkFeatures, discounts: Tensor, value: Tensor | None = None) -> Tensor:
+        r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`, or those with given entries, :obj:`[H, nnz]`, which
+        hand gradients on.
+        """
         unit = self._unit
-        if walks.load.requires_grad:
-            value, row = walks.values(discounts / unit.sqrt().unsqueeze(1)), walks.pattern.row
+        if value is not None:
+            value, row = value / unit.sqrt().unsqueeze(1), walks.pattern.row
             squares = value.new_zeros(walks.num_nodes, value.size(0)).index_add(0, row, value.square().t())
         else:
             squares = walks.squares.to(discounts.dtype) @ (self._powers(discounts) / unit.unsqueeze(1)).t()

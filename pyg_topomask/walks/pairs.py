@@ -273,14 +273,17 @@ class PairedWalks:
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
         if self.learned:
-            make = partial(Meetings.of, self.query.pattern, self.key.pattern)
-            meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
             query = self.query.values(query_modulation)
             same = self.key is self.query and key_modulation is query_modulation
-            key = query if same else self.key.values(key_modulation)
-            return Entries(meetings.pattern, meetings.entries(query, key))
+            return self.products(query, query if same else self.key.values(key_modulation))
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
+
+    def products(self, query: Tensor, key: Tensor) -> Entries:
+        r"""Returns the entries of the mask of features of queries and keys, :obj:`[H, nnz]`, which hand gradients on."""
+        make = partial(Meetings.of, self.query.pattern, self.key.pattern)
+        meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
+        return Entries(meetings.pattern, meetings.entries(query, key))
 
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         r"""Returns the loads of all pairs of meeting walks, computed once."""
