@@ -288,8 +288,8 @@ class RWGNKMask(WalkingMask):
         return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
 
     def scale(self, walks: WalkFeatures, discounts: Tensor, value: Tensor | None = None) -> Tensor:
-        r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`, or those with given entries, :obj:`[H, nnz]`, which
-        hand gradients on.
+        r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`. Given entries of these, :obj:`[H, nnz]`, hand
+        gradients on.
         """
         unit = self._unit
         if value is not None:
