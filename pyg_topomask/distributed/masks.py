@@ -32,12 +32,12 @@ from pyg_topomask.masks.base.mask import ComposedMask
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
 from pyg_topomask.masks.hop import WeightedHops
-from pyg_topomask.masks.rwgnk import gram_of_powers
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.composed import Chain
 from pyg_topomask.operators.exponential import GlobalReductions
 from pyg_topomask.operators.sparse import Sparse
 from pyg_topomask.operators.sparse_matmul import multiply
+from pyg_topomask.walks.expected import gram_of_powers
 
 
 class ShardReductions(GlobalReductions):
@@ -188,16 +188,17 @@ def _prepare_expander(mask: masks.ExpanderMask, graph: Shard, generator: Generat
     row, col = graph.ids(expander_edges(whole, mask.degree, mask.seed))
     kept = (row >= graph.first) & (row < graph.first + graph.num_nodes)
     nodes = torch.arange(graph.num_nodes, device=graph.device)
-    rows, cols = [nodes, row[kept] - graph.first], [nodes + graph.first, col[kept]]
+    rows, cols, weight = [nodes, row[kept] - graph.first], [nodes + graph.first, col[kept]], torch.empty(0)
     if mask.input_edges:
         extended = graph.extended(mask.flow)
         row, col = extended.row_and_col(mask.flow)
+        weight = extended.weight.to(extended.weight_dtype)
         rows.append(row)
         cols.append(extended.halo.ids()[col])
     ids = torch.cat(cols)
     halo = Halo.of_columns(graph.group, graph.offsets, ids)
-    pattern, _ = SparsePattern.from_pairs(torch.cat(rows), halo.extended(ids), halo.size, halo.size)
-    return HaloState(_without_edges(halo.size, graph.device), halo, pattern)
+    pattern, slot = SparsePattern.from_pairs(torch.cat(rows), halo.extended(ids), halo.size, halo.size)
+    return HaloState(_without_edges(halo.size, graph.device), halo, mask.state_of(pattern, slot, weight))
 
 
 def _prepare_hops(mask: masks.HopMask, graph: Shard, generator: Generator) -> HaloState:
@@ -254,7 +255,8 @@ def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) ->
     halo, row, col, weight = graph.neighborhood(flow, hops)
     weight = weight.abs() if weighted else torch.ones_like(weight)
     subgraph = Graph(torch.stack(row_and_col(torch.stack([row, col]), flow)), halo.size, weight)
-    return state, gram_of_powers(steps.prepare(subgraph), hops, graph.num_nodes)
+    transitions = steps.prepare(subgraph)
+    return state, gram_of_powers(transitions.weight, transitions.pattern, hops, graph.num_nodes)
 
 
 def _bind_rwgnk(mask: masks.RWGNKMask, graph: Shard, state: Any) -> MaskOperator:

@@ -143,13 +143,15 @@ def check_weight(weight: Tensor, num_edges: int, wait: bool = True) -> None:
     r"""Raises a :class:`ValueError` unless weights are finite floating point numbers, one for each edge. A device other than
     the CPU is waited for, or asserts by itself that they are finite, as layers want it in each step.
     """
-    if weight.shape != (num_edges,) or not weight.is_floating_point():
-        got, accepted = f'{described(weight)} for {num_edges} edges', 'floating point and whole numbers of shape [E]'
+    by_head = weight.dim() == 2 and weight.size(0) == num_edges and weight.size(1) > 1
+    if (weight.shape != (num_edges,) and not by_head) or not weight.is_floating_point():
+        accepted = 'floating point and whole numbers of shape [E], and of [E, heads] for several heads'
+        got = f'{described(weight)} for {num_edges} edges'
         raise ArgumentError('edge_weight', got, accepted, _remedy_of_weights(weight, num_edges))
     finite = weight.isfinite().all()
     if not (finite if wait else assert_on_device(finite, 'edge_weight: got numbers that are not finite')):
-        edge = int((~weight.isfinite()).nonzero()[0])
-        raise ArgumentError('edge_weight', f'{float(weight[edge])} at edge {edge}', 'finite numbers')
+        place = (~weight.isfinite()).nonzero()[0].tolist()
+        raise ArgumentError('edge_weight', f'{float(weight[tuple(place)])} at edge {place[0]}', 'finite numbers')
 
 
 def _remedy_of_edges(edge_index: object) -> str:

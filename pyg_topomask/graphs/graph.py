@@ -127,8 +127,8 @@ class Graph(States):
         return graph if isinstance(graph, Graph) else cls.from_data(graph)
 
     def with_weights(self, edge_weight: Tensor) -> Graph:
-        r"""Returns the same graph with other edge weights, :obj:`[E]`, such as those that :class:`~pyg_topomask.nn.EdgeWeights`
-        learns. The two share what masks prepare from the edges alone.
+        r"""Returns the same graph with other edge weights, :obj:`[E]`, or :obj:`[E, heads]` for each head of a mask, such as
+        those that :class:`~pyg_topomask.nn.EdgeWeights` learns. The two share what masks prepare from the edges alone.
         """
         check_not_transformed(edge_weight=edge_weight)
         graph = copy(self)
@@ -191,8 +191,10 @@ class Graph(States):
 
     @property
     def weight(self) -> Tensor:
-        r"""The edge weights, :obj:`[E]`, by default ones."""
+        r"""The edge weights, :obj:`[E]`, by default ones. Raises a :class:`ValueError` if each head has its own."""
         if self.edge_weight is not None:
+            if self.edge_weight.dim() > 1:
+                raise ArgumentError('edge_weight', 'weights of several heads', 'weights of shape [E]')
             return self.edge_weight
         return torch.ones(self.num_edges, device=self.device)
 

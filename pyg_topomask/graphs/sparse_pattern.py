@@ -124,10 +124,14 @@ class SparsePattern:
 
     @classmethod
     @outside_transforms
-    def from_pairs(cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int) -> tuple[SparsePattern, Tensor]:
-        r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`."""
+    def from_pairs(
+        cls, row: Tensor, col: Tensor, num_rows: int, num_cols: int, by_row: bool = False
+    ) -> tuple[SparsePattern, Tensor]:
+        r"""Returns the pattern of the distinct pairs, and the position of each given pair in it, in the shape of :obj:`row`.
+        Many pairs are faster if their rows are ascending, :obj:`by_row`.
+        """
         _check_pairs(row, col, num_rows, num_cols)
-        few = not torch.compiler.is_compiling() and max(row.numel(), num_rows, num_cols) <= _COUNTED
+        few = not torch.compiler.is_compiling() and (by_row or max(row.numel(), num_rows, num_cols) <= _COUNTED)
         if few and (compiled := kernel('patterns.pattern_of_pairs', col.device)):
             *tensors, slot = compiled(row, col, num_rows, num_cols, _index_dtype(row.numel(), num_rows, num_cols))
             return cls(*tensors), slot

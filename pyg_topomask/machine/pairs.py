@@ -97,6 +97,14 @@ def _add_squares(start, visited, length, load, width, out):
             other += 1
 
 
+@compiled
+def _add_products(x, y, of_x, of_y, of_sum, width, out):
+    for meeting in range(len(of_sum)):
+        one, other, target = of_x[meeting] * width, of_y[meeting] * width, of_sum[meeting] * width
+        for head in range(width):
+            out[target + head] += x[one + head] * y[other + head]
+
+
 # The start nodes, visited nodes, hops and loads of walks, sorted.
 Visits = tuple[Tensor, Tensor, Tensor, Tensor]
 
@@ -166,6 +174,12 @@ def squares(visits: Visits, num_nodes: int, hops: int) -> Tensor:
     out = visits[3].new_zeros(num_nodes, 2 * hops + 1)
     _add_squares(*arrays_of(visits), out.size(1), array_of(out))
     return out
+
+
+def add_products(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, of_sum: Tensor, total: Tensor) -> Tensor:
+    r"""Adds the products of rows of two matrices, at the places :obj:`of_x` and :obj:`of_y`, to the rows :obj:`of_sum`."""
+    _add_products(*arrays_of((x, y, of_x, of_y, of_sum)), total.size(1), array_of(total))
+    return total
 
 
 def _ends(node: Tensor, num_nodes: int) -> Array:

@@ -148,10 +148,11 @@ def _merge(node, size, bits, places, keys, ranked, values, used, starts, visited
 @compiled
 def _walk(
     begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, coupled, ratio, cumulative, going,
-    ranked, offset, bits, places, opening, room, starts, visited, lengths, loads,
+    ranked, offset, bits, places, opening, room, starts, visited, lengths, loads, crossed,
 ):  # fmt: skip
     # If halting, ratio, cumulative, going or ranked is None, Numba compiles a version without the feature: antithetic lengths,
-    # importance weights, weighted transitions, repelling walkers or merging.
+    # importance weights, weighted transitions, repelling walkers or merging. Where visits are not merged, crossed may get twice
+    # the edge before each of them, and one more if the walker goes on.
     most_visits = 1 + num_walks * (len(survival) - 1)
     keys = np.empty(0 if ranked is None else most_visits, np.int64)
     values = np.empty(0 if ranked is None else most_visits, factor.dtype)
@@ -219,6 +220,8 @@ def _walk(
                     hops[walker] = step
                 if ranked is None:
                     starts[used], visited[used], lengths[used], loads[used] = node, reached, step, carried
+                    if crossed is not None:
+                        crossed[used] = np.int64(taken >> _ONE) | np.int64(hops[walker] > step)
                     used += _ONE
                 else:
                     place = np.uint64(size)
@@ -241,12 +244,13 @@ def walk(
     repelling: bool,
     importance: bool,
     merge: bool = True,
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, ...]:
     r"""Samples walks on the CPU from a range of nodes, given the position of each in its graph, the fields :obj:`first` and
     :obj:`edges` of :class:`~pyg_topomask.walks.steps.Transitions`, the bits of :obj:`edges` as factors, and :obj:`cumulative`.
     :obj:`offset` is what the seed adds to the counters. The second walker of a pair halts at other times if they are
     :obj:`antithetic`, and is long where the first is short if they are :obj:`coupled`. Returns start, visited node, hops and
     load of each visit. With :obj:`merge`, visits to the same node after the same number of hops are added up, and sorted.
+    Otherwise, also returns twice the edge before each visit, plus one if the walker goes on.
     Raises an error if node, hops and index of a visit do not fit into 63 bits.
     """
     first, edges, factor, targets = transitions
@@ -277,9 +281,11 @@ def walk(
             going = np.empty(num_walks, np.bool_) if repelling else None
             ranked = np.empty(width, np.int64) if merge else None
             ways = probability, halting, int(coupled), ratio, cumulative, going, ranked, counters
-            return int(_walk(*share, nodes.start, num_walks, *tables, *ways, bits, places, opening, space, *columns))
+            filled = [*columns, None] if merge else columns
+            return int(_walk(*share, nodes.start, num_walks, *tables, *ways, bits, places, opening, space, *filled))
 
-        columns = [np.empty(sum(room), dtype) for dtype in (index, index, index, tables[2].dtype)]
+        dtypes = [index, index, index, tables[2].dtype] + ([] if merge else [np.int64])
+        columns = [np.empty(sum(room), dtype) for dtype in dtypes]
         return columns, in_threads(run, shares, accumulate(room[:-1], initial=0), room)
 
     # Every chunk has room for the likely number of visits plus those of one node, or for the largest possible number.
@@ -289,8 +295,7 @@ def walk(
     if min(used) < 0:
         room = [size * width for size in sizes]
         columns, used = fill(room)
-    start, visited, length, load = map(torch.from_numpy, _close_gaps(columns, room, used))
-    return start, visited, length, load
+    return tuple(map(torch.from_numpy, _close_gaps(columns, room, used)))
 
 
 def _close_gaps(columns: list[np.ndarray], room: Sequence[int], used: Sequence[int]) -> list[np.ndarray]:

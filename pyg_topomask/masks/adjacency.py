@@ -67,6 +67,7 @@ class AdjacencyMask(Mask):
 
     form = 'sparse'
     direction = 'followed'
+    weights_by_head = True
     shown = ('normalization',)
 
     def __init__(

@@ -120,6 +120,7 @@ class GRFMask(WalkingMask, LogarithmicMask):
 
     form: str | None = 'sparse'
     renumbers = 'state'
+    weights_by_head = True
 
     def __init__(
         self,

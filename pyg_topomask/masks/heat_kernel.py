@@ -160,6 +160,7 @@ class HeatKernelMask(DiffusionMask):
 
     form = 'product'
     renumbers = 'graph'
+    weights_by_head = True
     shown = ('kind',)
 
     def __init__(

@@ -156,6 +156,7 @@ class HopMask(LogarithmicMask):
     form = 'sparse'
     renumbers = 'graph'
     direction = 'followed'
+    weights_by_head = True
     shown = ('max_hops',)
     reads_weights_by = 'path_weights="mean"'
 

@@ -138,6 +138,7 @@ class PowerSeriesMask(LogarithmicMask):
     form = 'sparse'
     renumbers = 'graph'
     direction = 'followed'
+    weights_by_head = True
     shown = ('order', 'normalization')
 
     def __init__(

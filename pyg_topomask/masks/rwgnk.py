@@ -6,8 +6,6 @@ from collections.abc import Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import scipy
 import torch
 from torch import Tensor
 
@@ -19,10 +17,12 @@ from pyg_topomask.masks.base.kinds import WalkingMask, warn_of_directed, warn_of
 from pyg_topomask.operators.base import Hadamard, MaskOperator
 from pyg_topomask.operators.composed import Alternatives, Chain
 from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries, blocks_of
-from pyg_topomask.operators.polynomial import Polynomial, polynomial_terms
+from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks, polynomial_terms
 from pyg_topomask.utils.checks import check_not_negative, checked_seed, per_head
+from pyg_topomask.utils.functorch import readable
 from pyg_topomask.utils.options import options_of
 from pyg_topomask.walks import WalkSettings
+from pyg_topomask.walks.expected import gram_of_powers
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.pairs import PairedWalks, blocks_of_sums, paired_walks
 from pyg_topomask.walks.stored import load_walks
@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pyg_topomask.masks.options import KernelWalkOptions
 
 
-# The largest number of entries in a block of rows of the powers.
-_BLOCK = 2**23
+# How many multiplications of a product of dense matrices take as long as one of a sparse product.
+_DENSE = 8
 
 
 @dataclass(frozen=True)
@@ -61,27 +61,18 @@ def visits_by_hops(hops: AdjacencyState, survival: Tensor, x: Tensor) -> Tensor:
     return sums
 
 
-@torch.compiler.disable  # torch.compile would read SciPy as Python
-def gram_of_powers(hops: AdjacencyState, max_walk_length: int, num_rows: int) -> Tensor:
-    r"""Returns :math:`\mathbf{p}_{l,i}^{\top} \mathbf{p}_{l',i}` of the first rows, :obj:`[num_rows, L + 1, L + 1]`, in blocks
-    of rows.
+def squared_blocks(blocks: Tensor, segments: Segments) -> Tensor:
+    r"""Returns the entries of :math:`\mathbf{F} \mathbf{F}^{\top}` at all pairs of nodes of the same graph, by row, :obj:`[H,
+    num_pairs]`, for those of :math:`\mathbf{F}`. Differentiable.
     """
-    size, device = hops.pattern.num_rows, hops.weight.device
-    step, identity = hops.pattern.to_scipy(hops.weight.double()), scipy.sparse.eye_array(size, format='csr')
-    gram = np.empty((num_rows, max_walk_length + 1, max_walk_length + 1))
-    # A row of a power has at most as many entries as there are nodes, or walks.
-    walks, most = np.ones(size), np.zeros(size)
-    for _ in range(max_walk_length + 1):
-        most, walks = most + np.minimum(walks, size), step.astype(bool) @ walks
-    block = (most[:num_rows].cumsum() // _BLOCK).astype(np.int64)
-    for rows in np.split(np.arange(num_rows), np.flatnonzero(np.diff(block)) + 1):
-        powers = [identity[rows]]
-        for length in range(max_walk_length + 1):
-            if length > 0:
-                powers.append(powers[-1] @ step)
-            for other, power in enumerate(powers):
-                gram[rows, length, other] = gram[rows, other, length] = (power * powers[-1]).sum(axis=1)
-    return torch.from_numpy(gram).to(device)
+    sizes, places, products = segments.sizes, list[Tensor](), list[Tensor]()
+    first = sizes.square().cumsum(0) - sizes.square()
+    for size in sizes.unique().tolist():
+        place = (first[sizes == size].unsqueeze(1) + torch.arange(size * size, device=first.device)).flatten()
+        rows = blocks.index_select(1, place).view(len(blocks), -1, size, size)
+        places.append(place)
+        products.append((rows @ rows.transpose(-1, -2)).flatten(1))
+    return torch.zeros_like(blocks).index_copy(1, torch.cat(places), torch.cat(products, dim=1))
 
 
 @options_of(WalkSettings, without=('normalization', 'importance'))
@@ -116,7 +107,18 @@ class RWGNKMask(WalkingMask):
     Walks that :class:`~pyg_topomask.transforms.AddRandomWalkKernel` has stored on the data override :obj:`num_walks`,
     :obj:`sampler` and :obj:`seed`, as for a :class:`~pyg_topomask.masks.GRFMask`. They need the :obj:`p_halt`,
     :obj:`walk_length`, :obj:`transition` and :obj:`flow` of the mask. The mask ignores them with :obj:`num_walks=None`.
-    Gradients flow to :math:`\lambda`, but not to the edge weights. Equal graphs get equal walks.
+    Equal graphs get equal walks.
+
+    Gradients flow to :math:`\lambda` and, with :obj:`transition="weight"`, to edge weights that require them, such as those
+    that :class:`~pyg_topomask.nn.EdgeWeights` learns. The kernel has the transition probabilities of the weighted random walk,
+
+    .. math::
+        P_{ij} = \frac{|w_{ij}|}{\sum_{j'} |w_{ij'}|}
+
+    so a common factor of the weights of a row has no effect. Sampled walks, and the probabilities :math:`\bar{P}` that drew
+    them, count as fixed: a visit after the hops :math:`(i_t, i_{t+1})` counts :math:`\prod_t P_{i_t i_{t+1}} /
+    \bar{P}_{i_t i_{t+1}} = 1`, whose gradient is unbiased where the mask is. Walks never cross edges of weight 0, which get the
+    gradient of the sums of their rows alone. Stored walks hand no gradient on.
 
     Attention has no direction: walks go against the edges, and nodes whose walks meet attend to each other. The mask warns once
     of a directed graph, where :obj:`GRFMask(asymmetric=True, importance=False)` counts visits and follows the edges.
@@ -151,6 +153,8 @@ class RWGNKMask(WalkingMask):
     """
 
     direction = 'both ways'
+    weights_by_head = True
+    reads_weights_by = 'transition="weight"'
     initial: Tensor
 
     def __init__(
@@ -192,6 +196,10 @@ class RWGNKMask(WalkingMask):
             self.log_lam.copy_(self.initial)
 
     @property
+    def learns_weights(self) -> bool:  # type: ignore[override]
+        return self.weighted
+
+    @property
     def lam(self) -> Tensor:
         r"""The discount :math:`\lambda`, :obj:`[heads]`."""
         return self.log_lam.to(torch.promote_types(self.log_lam.dtype, torch.float32)).exp()
@@ -207,31 +215,44 @@ class RWGNKMask(WalkingMask):
         return type(self), self.walk_settings, *prepared
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpectedVisits | PairedWalks:
-        if self.weighted:
-            warn_of_lost_gradient(self, graph)
         settings = self.walk_settings
+        learned = self.weighted and graph.weight.requires_grad
         if self.exact:
-            return self._expect(graph, settings.transition)
+            return self._expect(graph, learned)
         seed = None if self.fresh or generator is not None else self.seed
         stored = load_walks(graph, settings, 'rwgnk') if seed is not None else None
-        return PairedWalks(*stored) if stored else paired_walks(graph, settings, seed, generator, self.fresh)
+        if stored is None:
+            return paired_walks(graph, settings, seed, generator, self.fresh, learned)
+        if self.weighted:
+            warn_of_lost_gradient(self, graph)
+        return PairedWalks(*stored)
 
-    @torch.no_grad()
-    def _expect(self, graph: Graph, transition: str) -> ExpectedVisits:
-        weight = graph.weight.abs() if transition == 'weight' else torch.ones_like(graph.weight)
-        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(_weighted(graph, weight))
+    def _expect(self, graph: Graph, learned: bool) -> ExpectedVisits:
+        weight = graph.weight.abs() if self.weighted else torch.ones_like(graph.weight)
+        graph = graph.with_weights(weight) if learned else _weighted(graph, weight)
+        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(graph)
         if self.alpha == 0:
             return ExpectedVisits(hops, None)
-        return ExpectedVisits(hops, gram_of_powers(hops, self.walk_settings.max_walk_length, graph.num_nodes))
+        return ExpectedVisits(
+            hops, gram_of_powers(hops.weight, hops.pattern, self.walk_settings.max_walk_length, graph.num_nodes)
+        )
 
     def bind(self, graph: Graph, state: ExpectedVisits | PairedWalks) -> MaskOperator:
         warn_of_directed(self, graph, 'GRFMask(asymmetric=True, importance=False), which counts visits too,')
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
-        discounts = self.discounts
+        discounts, values = self.discounts, dict[int, Tensor]()
+
+        def vectors(walks: WalkFeatures) -> Tensor:
+            if id(walks) not in values:
+                values[id(walks)] = walks.values(discounts)
+            return values[id(walks)]
+
+        def scale_of(walks: WalkFeatures) -> Tensor:
+            return self.scale(walks, discounts, vectors(walks) if state.learned else None)
 
         def features(walks: WalkFeatures) -> MaskOperator:
-            value = walks.values(discounts) * self.scale(walks, discounts).t().index_select(1, walks.pattern.row)
+            value = vectors(walks) * scale_of(walks).t().index_select(1, walks.pattern.row)
             return walks.operator(graph, value, self.heads)
 
         def product() -> MaskOperator:
@@ -239,10 +260,13 @@ class RWGNKMask(WalkingMask):
             return Chain((query, query.T if state.key is state.query else features(state.key).T))
 
         norm = self._typical_norm
-        column_scale = self.scale(state.key, discounts) * norm if self.alpha > 0 else None
+        column_scale = scale_of(state.key) * norm if self.alpha > 0 else None
 
         def combined(walks: PairedWalks) -> Entries:
-            pairs, scaled = walks.pairs(discounts.dtype, 'sums'), discounts / norm.unsqueeze(1)
+            if walks.learned:
+                return walks.products(*(vectors(each) / norm.unsqueeze(1) for each in (walks.query, walks.key)))
+            scaled = discounts / norm.unsqueeze(1)
+            pairs = walks.pairs(discounts.dtype, 'sums')
             return Entries(pairs.pattern, pairs.values(scaled, scaled))
 
         def blocks(segments: Segments, dtype: torch.dtype) -> Tensor:
@@ -250,10 +274,12 @@ class RWGNKMask(WalkingMask):
 
         entries = state.listed(combined, estimated=True)
         if entries is not None and column_scale is not None:
-            row_scale = column_scale if state.key is state.query else self.scale(state.query, discounts) * norm
+            row_scale = column_scale if state.key is state.query else scale_of(state.query) * norm
             entries = _weighted_entries(entries, row_scale[: graph.num_nodes], column_scale[: graph.num_nodes])
-        powers = self._powers(discounts) / norm.square().unsqueeze(1)
-        prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
+        prepared = None
+        if not state.learned:
+            powers = self._powers(discounts) / norm.square().unsqueeze(1)
+            prepared = PreparedBlocks(powers, blocks, state.cache, 0, column_scale=column_scale)
         cost = state.num_features
         return Alternatives(product, entries, prepared, segments=graph.segments, heads=self.heads, cost=cost)
 
@@ -261,10 +287,16 @@ class RWGNKMask(WalkingMask):
         r"""Returns the powers of the discount of two walks together, :obj:`[heads, 2L + 1]`."""
         return self.lam.unsqueeze(1) ** torch.arange(2 * discounts.size(1) - 1, device=discounts.device)
 
-    def scale(self, walks: WalkFeatures, discounts: Tensor) -> Tensor:
-        r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`."""
+    def scale(self, walks: WalkFeatures, discounts: Tensor, value: Tensor | None = None) -> Tensor:
+        r"""Returns the factors that normalize frequency vectors, :obj:`[N, H]`. Given entries of these, :obj:`[H, nnz]`, hand
+        gradients on.
+        """
         unit = self._unit
-        squares = walks.squares.to(discounts.dtype) @ (self._powers(discounts) / unit.unsqueeze(1)).t()
+        if value is not None:
+            value, row = value / unit.sqrt().unsqueeze(1), walks.pattern.row
+            squares = value.new_zeros(walks.num_nodes, value.size(0)).index_add(0, row, value.square().t())
+        else:
+            squares = walks.squares.to(discounts.dtype) @ (self._powers(discounts) / unit.unsqueeze(1)).t()
         # Walks visit their start node, so no norm is below 1. Nodes without walks have none.
         return self._inverse_norms(squares.clamp(min=unit.reciprocal()))
 
@@ -312,8 +344,18 @@ class RWGNKMask(WalkingMask):
             each = torch.eye(powers.size(1), dtype=dtype, device=powers.device)
             return blocks_of(lambda x: visits_by_hops(state.hops, self.walk_settings.survival, x), each, segments)
 
-        cost = (series.size(1) ** 2 - 1) * pattern.nnz
-        blocks = PreparedBlocks(powers / norm.square().unsqueeze(1), visits, state.cache, cost, column_scale=column_scale)
+        def learned_visits(segments: Segments, dtype: torch.dtype) -> Tensor:
+            scaled = (series / norm.unsqueeze(1)).to(dtype)
+            return squared_blocks(polynomial_blocks(weight.to(dtype), pattern, scaled, 'powers', segments), segments)
+
+        blocks = None
+        if not weight.requires_grad:
+            powers, cost = powers / norm.square().unsqueeze(1), (series.size(1) ** 2 - 1) * pattern.nnz
+            blocks = PreparedBlocks(powers, visits, state.cache, cost, column_scale=column_scale)
+        elif readable(weight):  # the blocks of each head, made at every call
+            each = torch.eye(self.heads, dtype=weight.dtype, device=weight.device)
+            cost += self.heads * graph.num_nodes * graph.segments.largest // _DENSE
+            blocks = PreparedBlocks(each, learned_visits, None, cost, column_scale=column_scale)
         return Alternatives(product, None, blocks, segments=graph.segments, heads=self.heads, cost=product.cost)
 
     def extra_repr(self) -> str:

@@ -91,9 +91,10 @@ def expander_attention(
     flow: str = 'source_to_target',
     attention_dropout: float = 0.0,
     edge_dim: int | None = None,
+    input_weights: bool = False,
 ) -> MaskedSoftmaxAttention:
     r"""Softmax attention along the edges of a random regular graph and of the input graph."""
-    mask = masks.ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow)
+    mask = masks.ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow, input_weights=input_weights)
     return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout, edge_dim=edge_dim)
 
 

@@ -33,7 +33,8 @@ class EdgeWeights(torch.nn.Module):
 
     This is our own gate. A mask reads the weights as :obj:`edge_weight`, and hands gradients on to them. :math:`\mathbf{v}` and
     :math:`c` start at 0, and all weights at 1, so that the mask starts as that of the graph without weights. Weights are below
-    2. All heads share them. Edges in both directions with equal features have equal weights, up to rounding.
+    2. All heads share them, or with :obj:`heads`, each has its own :math:`\mathbf{v}` and :math:`c`. Edges in both directions
+    with equal features have equal weights, up to rounding.
 
     Time and memory are :math:`O(E)`.
 
@@ -45,11 +46,13 @@ class EdgeWeights(torch.nn.Module):
         symmetric (bool): Give all edges between two nodes, in both directions, the mean of the logits, so that their weights
             are equal. Heat kernels with :obj:`kind="laplacian"` or :obj:`"normalized_laplacian"` need this if features
             depend on the direction. (default: :obj:`False`)
+        heads (int, optional): The number of heads of the mask, each with its own weights. The mask is then prepared for each
+            head. :obj:`None` gives all heads the same. (default: :obj:`None`)
 
     Shapes:
         - **input:** edge features :math:`(|\mathcal{E}|, D)`, edge indices :math:`(2, |\mathcal{E}|)`, node features
           :math:`(|\mathcal{V}|, F)` *(optional)*
-        - **output:** edge weights :math:`(|\mathcal{E}|)`
+        - **output:** edge weights :math:`(|\mathcal{E}|)`, or :math:`(|\mathcal{E}|, H)` with :obj:`heads`
 
     Example:
         >>> weights = EdgeWeights(edge_dim=4)
@@ -57,18 +60,28 @@ class EdgeWeights(torch.nn.Module):
         tensor([1., 1.], grad_fn=<MulBackward0>)
     """
 
-    def __init__(self, edge_dim: int, channels: int | None = None, hidden_channels: int = 32, symmetric: bool = False) -> None:
+    def __init__(
+        self,
+        edge_dim: int,
+        channels: int | None = None,
+        hidden_channels: int = 32,
+        symmetric: bool = False,
+        heads: int | None = None,
+    ) -> None:
         super().__init__()
         check_input_channels(edge_dim, 'edge_dim')
         if channels is not None:
             check_input_channels(channels, 'channels')
         check_size(hidden_channels=hidden_channels)
+        if heads is not None:
+            check_size(heads=heads)
+        self.heads = None if heads == 1 else heads
         self.edge_dim = edge_dim
         self.channels = channels
         self.symmetric = symmetric
         self.lin_edge = linear(edge_dim, hidden_channels)
         self.lin_node = None if channels is None else linear(channels, hidden_channels, bias=False)
-        self.lin_out = torch.nn.Linear(hidden_channels, 1)
+        self.lin_out = torch.nn.Linear(hidden_channels, self.heads or 1)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -79,7 +92,7 @@ class EdgeWeights(torch.nn.Module):
         torch.nn.init.zeros_(self.lin_out.bias)
 
     def forward(self, edge_attr: Tensor, edge_index: Tensor, x: Tensor | None = None) -> Tensor:
-        r"""Returns the weights, :obj:`[E]`.
+        r"""Returns the weights, :obj:`[E]`, or :obj:`[E, heads]`.
 
         Args:
             edge_attr (torch.Tensor): The edge features, :obj:`[E, edge_dim]`.
@@ -97,11 +110,12 @@ class EdgeWeights(torch.nn.Module):
             check_features(x, *input_of(self.lin_node))
             nodes = self.lin_node(x)
             hidden = hidden + (nodes.index_select(0, ends[0]) + nodes.index_select(0, ends[1]))
-        logit = self.lin_out(hidden.relu()).squeeze(1)
+        logit = self.lin_out(hidden.relu())
+        logit = logit.squeeze(1) if self.heads is None else logit
         logit = logit.to(torch.promote_types(logit.dtype, torch.float32))  # autocast would round them
         weight = 2 * (_mean_of_directions(logit, ends) if self.symmetric else logit).sigmoid()
         if readable(weight) and not bool(weight.isfinite().all()):
-            edge = int((~weight.isfinite()).nonzero()[0])
+            edge, *_ = (~weight.isfinite()).nonzero()[0].tolist()
             given = f'features of edge {edge} whose weight is not finite'
             raise ArgumentError('edge_attr', given, 'finite features of edges and nodes, and finite parameters')
         return weight
@@ -114,11 +128,14 @@ class EdgeWeights(torch.nn.Module):
             raise ArgumentError('edge_weights', 'weights that are learned on a sharded graph', 'None')
         if edge_attr is None:
             raise ArgumentError('edge_attr', None, f'the features of the edges, [E, {self.edge_dim}]')
-        weight = self(edge_attr, graph.edge_index, x)
-        return graph.with_weights(weight if graph.edge_weight is None else weight * graph.edge_weight)
+        weight, given = self(edge_attr, graph.edge_index, x), graph.edge_weight
+        if given is not None:
+            weight = weight * (given.unsqueeze(1) if given.dim() < weight.dim() else given)
+        return graph.with_weights(weight)
 
     def __repr__(self) -> str:
-        return f'{type(self).__name__}({self.edge_dim}, channels={self.channels}, symmetric={self.symmetric})'
+        heads = '' if self.heads is None else f', heads={self.heads}'
+        return f'{type(self).__name__}({self.edge_dim}, channels={self.channels}, symmetric={self.symmetric}{heads})'
 
 
 def check_edge_features(edge_attr: Tensor, num_edges: int, edge_dim: int, dtype: torch.dtype) -> None:
@@ -139,10 +156,11 @@ def check_edge_features(edge_attr: Tensor, num_edges: int, edge_dim: int, dtype:
 
 
 def _mean_of_directions(logit: Tensor, ends: Tensor) -> Tensor:
-    r"""Returns the mean over all edges between the same two nodes, for each edge, :obj:`[E]`."""
+    r"""Returns the mean over all edges between the same two nodes, for each edge, in the shape of the logits."""
     low, high = ends.sort(0).values
     _, pair, count = (low << 32 | high).unique(return_inverse=True, return_counts=True)
-    return (logit.new_zeros(count.numel()).index_add(0, pair, logit) / count).index_select(0, pair)
+    total = logit.new_zeros(count.numel(), *logit.shape[1:]).index_add(0, pair, logit)
+    return (total / count.view(-1, *[1] * (logit.dim() - 1))).index_select(0, pair)
 
 
 # Biases of at most this size have exponentials that stay far from the ends of float32, in products with entries of a mask.

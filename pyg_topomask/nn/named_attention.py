@@ -211,6 +211,10 @@ class RWGNKAttention(MaskedLinearAttention):
     def weighted(self) -> bool:
         return self.transition == 'weight'
 
+    @property
+    def learns_weights(self) -> bool:
+        return self.weighted and not self.dynamic
+
     def __repr__(self) -> str:
         return super().__repr__()[:-1] + (', dynamic=True)' if self.dynamic else ')')
 

@@ -55,6 +55,13 @@ class WalkFeatures:
         cls, start: Tensor, visited: Tensor, length: Tensor, load: Tensor, num_nodes: int, max_walk_length: int
     ) -> WalkFeatures:
         r"""Adds up the loads of visits to the same node after the same number of hops."""
+        return cls.merged(start, visited, length, load, num_nodes, max_walk_length)[0]
+
+    @classmethod
+    def merged(
+        cls, start: Tensor, visited: Tensor, length: Tensor, load: Tensor, num_nodes: int, max_walk_length: int
+    ) -> tuple[WalkFeatures, Tensor]:
+        r"""As :meth:`from_visits`, also returns the entry of each visit."""
         key = (start.long() * num_nodes + visited) * (max_walk_length + 1) + length
         order = stable_argsort(key)
         key, group = torch.unique_consecutive(key.index_select(0, order), return_inverse=True)
@@ -64,7 +71,8 @@ class WalkFeatures:
         start = torch.div(pair, num_nodes, rounding_mode='floor')
         index = torch.int32 if num_nodes < 2**31 else torch.int64
         start, visited, length = start.to(index), (pair - start * num_nodes).to(index), length.to(index)
-        return cls(start, visited, length, total, num_nodes, max_walk_length)
+        slot = torch.empty_like(group).index_copy_(0, order, group)
+        return cls(start, visited, length, total, num_nodes, max_walk_length), slot
 
     @property
     def nnz(self) -> int:

@@ -18,9 +18,9 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern, estimate_entries, sampled_rows, stable_argsort
-from pyg_topomask.machine.backend import call_kernel, uses_numba
+from pyg_topomask.machine.backend import call_kernel, kernel, uses_numba
 from pyg_topomask.operators.forms import Entries, SparseEntries
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept, outside_transforms
+from pyg_topomask.utils.functorch import LoopedFunction, int_or_symint, is_exporting, kept, outside_transforms
 from pyg_topomask.walks.features import WalkFeatures, combine_loads
 from pyg_topomask.walks.settings import WalkSettings
 from pyg_topomask.walks.walk import learned_walks, sample_ensembles, sample_walks
@@ -192,13 +192,40 @@ class Meetings:
         count = first.diff().index_select(0, visited)
         of_query = torch.arange(query.nnz, device=count.device).repeat_interleave(count)
         place = torch.arange(of_query.numel(), device=count.device) + (first[visited] - (count.cumsum(0) - count))[of_query]
-        pattern, slot = SparsePattern.from_pairs(query.row[of_query], key.col_t[place], query.num_rows, key.num_rows)
+        ends = query.row[of_query], key.col_t[place]  # the rows of features are ascending
+        pattern, slot = SparsePattern.from_pairs(*ends, query.num_rows, key.num_rows, by_row=True)
         return cls(pattern, slot, of_query, key.perm_t[place].long())
 
     def entries(self, query: Tensor, key: Tensor) -> Tensor:
         r"""Returns the entries, :obj:`[H, nnz]`, for the features of queries and keys, in the same shape."""
-        products = query.t().index_select(0, self.query) * key.t().index_select(0, self.key)
-        return products.new_zeros(self.pattern.nnz, products.size(1)).index_add(0, self.slot, products).t().contiguous()
+        places = self.query, self.key, self.slot
+        return _Products.apply(query.t().contiguous(), key.t().contiguous(), *places, self.pattern.nnz).t().contiguous()
+
+
+class _Products(LoopedFunction):
+    r"""Adds products of rows, :math:`\mathbf{z}_{c_m} = \sum_m \mathbf{x}_{a_m} \odot \mathbf{y}_{b_m}`, :obj:`[size, H]`. The
+    gradients are such sums too.
+    """
+
+    @staticmethod
+    def forward(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, of_sum: Tensor, size: int) -> Tensor:
+        total = x.new_zeros(size, x.size(1))
+        if compiled := kernel('pairs.add_products', x.device):
+            return compiled(x, y, of_x, of_y, of_sum, total)
+        return total.index_add_(0, of_sum, x.index_select(0, of_x) * y.index_select(0, of_y))
+
+    @staticmethod
+    def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
+        *tensors, _ = inputs
+        ctx.save_for_backward(*tensors)
+
+    @staticmethod
+    def backward(ctx: Any, *grads: Tensor) -> tuple[Tensor | None, ...]:
+        x, y, of_x, of_y, of_sum = ctx.saved_tensors
+        grad = grads[0].contiguous()
+        grad_x = _Products.apply(grad, y, of_sum, of_y, of_x, x.size(0)) if ctx.needs_input_grad[0] else None
+        grad_y = _Products.apply(x, grad, of_x, of_sum, of_y, y.size(0)) if ctx.needs_input_grad[1] else None
+        return grad_x, grad_y, None, None, None, None
 
 
 @dataclass
@@ -246,12 +273,17 @@ class PairedWalks:
     def entries(self, query_modulation: Tensor, key_modulation: Tensor) -> Entries:
         r"""Returns the entries of the mask for modulations of shape :obj:`[H, L + 1]`."""
         if self.learned:
-            make = partial(Meetings.of, self.query.pattern, self.key.pattern)
-            meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
-            query, key = self.query.values(query_modulation), self.key.values(key_modulation)
-            return Entries(meetings.pattern, meetings.entries(query, key))
+            query = self.query.values(query_modulation)
+            same = self.key is self.query and key_modulation is query_modulation
+            return self.products(query, query if same else self.key.values(key_modulation))
         pairs = self.pairs(query_modulation.dtype, 'unordered' if key_modulation is query_modulation else 'ordered')
         return Entries(pairs.pattern, pairs.values(query_modulation, key_modulation))
+
+    def products(self, query: Tensor, key: Tensor) -> Entries:
+        r"""Returns the entries of the mask of features of queries and keys, :obj:`[H, nnz]`, which hand gradients on."""
+        make = partial(Meetings.of, self.query.pattern, self.key.pattern)
+        meetings = kept(self.query.shared, 'meetings', make) if self.key is self.query else make()
+        return Entries(meetings.pattern, meetings.entries(query, key))
 
     def pairs(self, dtype: torch.dtype, kinds: str) -> PairLoads:
         r"""Returns the loads of all pairs of meeting walks, computed once."""

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch_geometric.utils import lexsort
 
+from pyg_topomask.graphs.edges import FLOWS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.utils.random import APART, Uniform
@@ -93,9 +94,20 @@ def order_of_edges(graph: Graph, flow: str) -> Tensor:
     r"""Sorts edges by row and column, and parallel edges by weight, so that equal graphs get equal walks in any order of
     edges.
     """
-    row, col = graph.row_and_col(flow)
-    pair = row * graph.num_nodes + col
+    if graph.unweighted is not None and not has_parallel_edges(graph):
+        return graph.cached_of_edges(('order', flow), lambda: stable_argsort(_pairs(graph, flow)))
+    pair = _pairs(graph, flow)
     return stable_argsort(pair) if graph.edge_weight is None else lexsort([graph.edge_weight, pair])
+
+
+def _pairs(graph: Graph, flow: str) -> Tensor:
+    row, col = graph.row_and_col(flow)
+    return row * graph.num_nodes + col
+
+
+def has_parallel_edges(graph: Graph) -> bool:
+    r"""Returns whether several edges lead from one node to another."""
+    return graph.cached_of_edges('parallel', lambda: _pairs(graph, FLOWS[0]).unique().numel() < graph.num_edges)
 
 
 def as_factor(bits: Tensor) -> Tensor:

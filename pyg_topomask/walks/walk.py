@@ -15,13 +15,14 @@ from torch_geometric.data import Data
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shared import graph_of_data
+from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.machine.backend import kernel, uses_numba
 from pyg_topomask.utils.checks import check_choice, checked_seed
 from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.utils.random import Uniform, counter_uniform, draw_seed, seed_offset, seeds_of_ensembles
 from pyg_topomask.walks.features import WalkFeatures
 from pyg_topomask.walks.settings import SurvivalLength, WalkSettings
-from pyg_topomask.walks.steps import SAMPLERS, Transitions, as_factor, order_of_edges
+from pyg_topomask.walks.steps import SAMPLERS, Transitions, as_factor, has_parallel_edges, order_of_edges
 
 # The settings of exported walks, beside the probabilities of their lengths.
 _OPTIONS = ('num_walks', 'sampler', 'transition', 'normalization', 'flow', 'importance')
@@ -113,7 +114,8 @@ def walks_from(
     """
     size, longest = transitions.first.size(0), settings.max_walk_length
     if _is_compiled(backend, transitions.first.device):
-        return walk_compiled(nodes, position, transitions, settings, seed)
+        start, visited, length, load = walk_compiled(nodes, position, transitions, settings, seed)
+        return start, visited, length, load
     uniform = counter_uniform(seed, position, settings.num_walks, nodes.start)
     rows = max(1, _BUDGET // (1 + settings.num_walks * longest))
     parts = [nodes[begin : begin + rows] for begin in range(0, max(len(nodes), 1), rows)]
@@ -139,8 +141,10 @@ def _is_compiled(backend: str, device: torch.device) -> bool:
 @torch.compiler.disable  # torch.compile would read the kernels as Python
 def walk_compiled(
     nodes: range, position: Tensor, transitions: Transitions, settings: WalkSettings, seed: int, merge: bool = True
-) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Samples walks as :func:`walks_from` by machine code. Without :obj:`merge`, returns every visit."""
+) -> tuple[Tensor, ...]:
+    r"""Samples walks as :func:`walks_from` by machine code. Without :obj:`merge`, returns every visit, and the edge before it,
+    see :func:`~pyg_topomask.machine.walk.walk`.
+    """
     compiled, sampler = kernel('walk.walk', transitions.first.device), SAMPLERS[settings.sampler]
     tables = transitions.first, transitions.edges, as_factor(transitions.edges), transitions.cumulative
     given = nodes, position, tables, settings.num_walks, settings.survival, seed_offset(seed)
@@ -167,10 +171,16 @@ def loads_of(hops: Sequence[Hop], factor: Tensor, settings: WalkSettings, num_no
     loads = [load.new_ones(num_nodes)]
     for kept, edge, ratio in hops:
         load = load if kept is None else load.index_select(0, kept)
-        if settings.importance:
+        if settings.importance or factor.requires_grad:
             load = (load * factor.index_select(0, edge)).mul_(ratio)
         loads.append(load)
     return torch.cat(loads)
+
+
+def _ratio(settings: WalkSettings, step: int) -> float:
+    r"""Returns what the load of a walk is multiplied by at a hop, because of its length. Counts have no such factor."""
+    survival = settings.survival
+    return float(survival[step - 1] / survival[step]) if settings.importance else 1.0
 
 
 def crossed(
@@ -202,11 +212,26 @@ def crossed(
             edge = transitions.choose(position, uniform(step, walker))
         position, row_start, degree, _ = transitions.edges.index_select(0, edge).unbind(1)
         visits.append((start, position))
-        hops.append((kept, edge, float(survival[step - 1] / survival[step])))
+        hops.append((kept, edge, _ratio(settings, step)))
     start, visited = (torch.cat(column) for column in zip(*visits, strict=True))
     steps = torch.arange(len(visits), device=device, dtype=index)
     counts = torch.tensor([len(column[0]) for column in visits], device=device)
     return start, visited, steps.repeat_interleave(counts, output_size=start.numel()), hops
+
+
+def crossed_compiled(
+    transitions: Transitions, settings: WalkSettings, position: Tensor, seed: int
+) -> tuple[Tensor, Tensor, Tensor, list[Hop]]:
+    r"""Samples the walks of :func:`crossed` from all nodes by machine code."""
+    visits = walk_compiled(range(position.numel()), position, transitions, settings, seed, merge=False)
+    order = stable_argsort(visits[2], settings.max_walk_length + 1)
+    start, visited, length, _, edge = (column.index_select(0, order) for column in visits)
+    first, *counts = length.bincount(minlength=1).tolist()
+    walkers, going, hops = first * settings.num_walks, torch.arange(sum(counts[:1])), list[Hop]()
+    for step, edges in enumerate(edge[first:].split(counts) if counts else (), start=1):
+        hops.append((None if going.numel() == walkers else going, edges >> 1, _ratio(settings, step)))
+        walkers, going = edges.numel(), (edges & 1).nonzero().squeeze(1)
+    return start, visited, length, hops
 
 
 class RandomWalks(NamedTuple):
@@ -286,9 +311,10 @@ def learned_walks(graph: Graph, settings: WalkSettings, seed: int, keep: bool = 
     the loads is unbiased. Graphs that differ in their weights alone may :obj:`keep` walks that do not depend on weights.
     """
     make = partial(_crossed, graph, settings, seed)
-    fixed = keep and settings.transition == 'uniform' and not graph.cached_of_edges('parallel', partial(_has_parallel, graph))
+    fixed = keep and settings.transition == 'uniform' and not has_parallel_edges(graph)
     walks = graph.cached_of_edges(('walks', settings, seed), make) if fixed else make()
     weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype)
+    weight = weight if settings.importance else weight.abs()  # counts have no sign
     load = loads_of(walks.hops, weight.index_select(0, walks.order) * walks.inverse, settings, graph.num_nodes)
     return walks.features.with_loads(load.new_zeros(walks.features.nnz).index_add(0, walks.slot, load))
 
@@ -296,16 +322,15 @@ def learned_walks(graph: Graph, settings: WalkSettings, seed: int, keep: bool = 
 @torch.no_grad()
 def _crossed(graph: Graph, settings: WalkSettings, seed: int) -> CrossedEdges:
     transitions = Transitions.of(graph, settings.normalization, settings.transition, settings.flow)
-    uniform = counter_uniform(seed, graph.segments.position, settings.num_walks, 0)
-    start, visited, length, hops = crossed(transitions, settings, uniform, range(graph.num_nodes))
-    longest = settings.max_walk_length
+    position, longest = graph.segments.position, settings.max_walk_length
+    if uses_numba(graph.device):
+        start, visited, length, hops = crossed_compiled(transitions, settings, position, seed)
+    else:
+        uniform = counter_uniform(seed, position, settings.num_walks, 0)
+        start, visited, length, hops = crossed(transitions, settings, uniform, range(graph.num_nodes))
     ones = torch.ones(start.numel(), dtype=graph.weight_dtype, device=graph.device)
-    features = WalkFeatures.from_visits(start, visited, length, ones, graph.num_nodes, longest)
+    features, slot = WalkFeatures.merged(start, visited, length, ones, graph.num_nodes, longest)
     _ = features.pattern  # copies share it
-    of_visits, of_entries = (
-        (first.long() * graph.num_nodes + last) * (longest + 1) + number
-        for first, last, number in ((start, visited, length), (features.start, features.visited, features.length))
-    )
     order = order_of_edges(graph, settings.flow)
     if settings.transition == 'uniform':
         row = graph.row_and_col(settings.flow)[0].index_select(0, order)
@@ -313,9 +338,4 @@ def _crossed(graph: Graph, settings: WalkSettings, seed: int) -> CrossedEdges:
     else:
         weight = graph.normalized_weight(settings.normalization, settings.flow).to(graph.weight_dtype).index_select(0, order)
         inverse = transitions.factor.to(weight.dtype) / weight.masked_fill(weight == 0, 1.0)
-    return CrossedEdges(order, inverse, hops, features, torch.searchsorted(of_entries, of_visits))
-
-
-def _has_parallel(graph: Graph) -> bool:
-    source, target = graph.edge_index.long()
-    return (source << 32 | target).unique().numel() < graph.num_edges
+    return CrossedEdges(order, inverse, hops, features, slot)

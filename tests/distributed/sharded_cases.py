@@ -133,6 +133,7 @@ CASES = {
     'adjacency_against': Case(linear(lambda: AdjacencyMask(2, flow='target_to_source')), partition='random'),
     'adjacency_T': Case(linear(lambda: AdjacencyMask(2, 0.7, 'rw').T)),
     'expander': Case(linear(lambda: ExpanderMask(2, degree=4)), partition='random'),
+    'expander_weights': Case(linear(lambda: ExpanderMask(2, degree=4, input_weights=True)), partition='random'),
     'expander_against': Case(linear(lambda: ExpanderMask(2, 4, input_edges=True, flow='target_to_source')), partition='random'),
     'hop': Case(linear(lambda: HopMask(2, max_hops=3)), partition='random'),
     'hop_against': Case(linear(lambda: HopMask(2, max_hops=3, flow='target_to_source')), partition='random'),

@@ -20,6 +20,7 @@ MASKS: dict[str, tuple[str, Callable[[], masks.Mask]]] = {
     'PowerSeriesMask': ('followed', masks.PowerSeriesMask),
     'HopMask': ('followed', masks.HopMask),
     'ExpanderMask': ('followed', lambda: masks.ExpanderMask(degree=2)),
+    'ExpanderMask with weights': ('followed', lambda: masks.ExpanderMask(degree=2, input_weights=True)),
     'ExpanderMask without input edges': ('unused', lambda: masks.ExpanderMask(input_edges=False)),
     'HeatKernelMask': ('symmetric', masks.HeatKernelMask),
     'HeatKernelMask of random walks': ('followed', lambda: masks.HeatKernelMask(kind='random_walk_laplacian')),

@@ -6,13 +6,14 @@ from grids import covering
 from oracles import same_graph
 from scipy.sparse import coo_matrix
 from scipy.sparse.csgraph import connected_components
+from torch.autograd import gradcheck, gradgradcheck
 from torch_geometric.data import Batch, Data
 from torch_geometric.transforms import Compose, VirtualNode
 
 from pyg_topomask import Graph
 from pyg_topomask.masks import AdjacencyMask, ExpanderMask, MultiHeadMask
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.nn import MaskedLinearAttention
+from pyg_topomask.nn import MaskedLinearAttention, MaskedSoftmaxAttention
 from pyg_topomask.testing import assert_mask_operator
 
 
@@ -71,6 +72,89 @@ def test_mask(name: str, input_edges: bool) -> None:
     mask = ExpanderMask(degree=2, input_edges=input_edges, seed=7)
     np.testing.assert_array_equal(mask(data).to_dense()[0].numpy(), expected > 0)
     assert_mask_operator(mask, data)
+
+
+# Edge weights ------------------------------------------------------------------------------------------------------------
+
+
+def of_edges(data: Data) -> torch.Tensor:
+    return data.edge_index if 'edge_index' in data else no_edges()
+
+
+def dense_of_weights(data: Data, weight: torch.Tensor) -> torch.Tensor:
+    """1 for random edges and nodes themselves, and for edges of the graph the mean of their weights."""
+    size, edges = data.num_nodes or 0, of_edges(data)
+    others = np.eye(size) + adjacency(expander_edges(Graph.from_data(data), 2, 7), size) > 0
+    total = torch.zeros(size, size, dtype=weight.dtype).index_put((edges[1], edges[0]), weight, accumulate=True)
+    count = torch.from_numpy(adjacency(edges.flip(0), size))
+    return torch.where(count > 0, total / count.clamp(min=1), torch.from_numpy(others).to(weight.dtype))
+
+
+def random_weights(data: Data) -> torch.Tensor:
+    """Signed weights, and some that are 0."""
+    weight = torch.randn(of_edges(data).size(1), generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+    weight[::4] = 0.0
+    return weight.requires_grad_()
+
+
+def weighted_mask() -> ExpanderMask:
+    return ExpanderMask(degree=2, seed=7, input_weights=True)
+
+
+@pytest.mark.parametrize('name', GRAPH_NAMES)
+def test_edges_of_the_graph_carry_their_weights(name: str) -> None:
+    data, mask = GRAPHS[name](), weighted_mask()
+    weight = random_weights(data)
+    graph = Graph(of_edges(data), data.num_nodes or 0, None, data.get('batch')).with_weights(weight)
+    actual, expected = mask(graph).to_dense()[0], dense_of_weights(data, weight)
+    torch.testing.assert_close(actual, expected)
+    pull = torch.randn(actual.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    if weight.numel() > 0:
+        gradients = [torch.autograd.grad((each * pull).sum(), weight)[0] for each in (actual, expected)]
+        torch.testing.assert_close(*gradients)
+    ones = mask(graph.with_weights(torch.ones_like(weight))).to_dense()
+    assert torch.equal(ones.float(), ExpanderMask(degree=2, seed=7)(graph).to_dense())
+    given = Data(edge_index=of_edges(data), edge_weight=weight.detach(), num_nodes=data.num_nodes)
+    if 'batch' in data:
+        given.batch = data.batch
+    torch.testing.assert_close(mask(given).to_dense()[0], expected.detach())
+    assert_mask_operator(mask, given)
+
+
+def test_derivatives_of_weights_are_finite_differences() -> None:
+    data = GRAPHS['directed']()
+
+    def product(weight: torch.Tensor, x: torch.Tensor) -> torch.Tensor:
+        return weighted_mask()(Graph(data.edge_index, data.num_nodes).with_weights(weight)).matmul(x)
+
+    inputs = random_weights(data), torch.randn(data.num_nodes, 1, 3, dtype=torch.float64, requires_grad=True)
+    assert gradcheck(product, inputs)
+    assert gradgradcheck(product, inputs)
+
+
+def test_weights_of_a_batch_are_those_of_its_graphs() -> None:
+    data, mask = Batch.from_data_list(uneven_graphs()), weighted_mask()
+    data.edge_weight = random_weights(data)
+    together = mask(data).to_dense()[0]
+    blocks = [mask(one).to_dense()[0] for one in data.to_data_list()]
+    torch.testing.assert_close(together, torch.block_diag(*blocks))
+
+
+def test_random_edges_alone_have_no_weights() -> None:
+    with pytest.raises(ValueError, match='input_weights: got True with input_edges=False; accepted: False'):
+        ExpanderMask(input_edges=False, input_weights=True)
+    with pytest.raises(ValueError, match="input_weights: got 'yes'"):
+        ExpanderMask(input_weights='yes')
+    assert weighted_mask().learns_weights
+    assert not ExpanderMask().weighted
+
+
+def test_softmax_attention_refuses_negative_weights_and_learns_others() -> None:
+    data, layer = GRAPHS['directed'](), MaskedSoftmaxAttention(4, 2, weighted_mask())
+    weight, x = torch.rand(data.num_edges).requires_grad_(), torch.randn(data.num_nodes, 4)
+    assert bool(torch.autograd.grad(layer(x, data.edge_index, weight).square().sum(), weight)[0].any())
+    with pytest.raises(ValueError, match='mask: got '):
+        layer(x, data.edge_index, -weight)
 
 
 @pytest.mark.parametrize('degree', [-2, 0, 3])

@@ -15,12 +15,12 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import rwgnk as expected_visits
 from pyg_topomask.masks.rwgnk import RWGNKMask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddRandomWalkKernel
 from pyg_topomask.utils.random import counter_uniform
+from pyg_topomask.walks import expected as expected_visits
 
 Matrix = NDArray[np.float64]
 LAM = torch.tensor([0.7, 1.3], dtype=torch.float64)

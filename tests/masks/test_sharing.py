@@ -29,7 +29,13 @@ from pyg_topomask.ops import masked_linear_attention
 ARGUMENTS: dict[type[Mask], list[dict[str, Any]]] = {
     AdjacencyMask: [{'self_loop': None}, {'normalization': 'sym'}, {'flow': 'target_to_source'}],
     CausalMask: [{'strict': True}, {'order': 'time'}],
-    ExpanderMask: [{'degree': 2}, {'input_edges': False}, {'seed': 1}, {'flow': 'target_to_source'}],
+    ExpanderMask: [
+        {'degree': 2},
+        {'input_edges': False},
+        {'seed': 1},
+        {'flow': 'target_to_source'},
+        {'input_weights': True},
+    ],
     GRFMask: [
         *({name: value} for name, value in {'num_walks': 8, 'p_halt': 0.2, 'max_walk_length': 2, 'seed': 1}.items()),
         *({name: value} for name, value in {'stitch': 2, 'sampler': 'antithetic', 'transition': 'weight'}.items()),

@@ -16,7 +16,18 @@ from torch_geometric.nn import GCNConv, GINEConv
 
 from pyg_topomask import Graph
 from pyg_topomask.graphs import locality
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, HopMask, Mask, MultiHeadMask, PowerSeriesMask, TreeMask
+from pyg_topomask.masks import (
+    AdjacencyMask,
+    ExpanderMask,
+    GRFMask,
+    HeatKernelMask,
+    HopMask,
+    Mask,
+    MultiHeadMask,
+    PowerSeriesMask,
+    RWGNKMask,
+    TreeMask,
+)
 from pyg_topomask.nn import (
     EdgeWeights,
     GatedGCNConv,
@@ -106,6 +117,8 @@ MASKS: dict[str, Callable[[], Mask]] = {
     'stitched_grf': lambda: GRFMask(2, stitch=2, normalization='rw'),
     'hop': lambda: HopMask(2, max_hops=3, path_weights='mean'),
     'largest_product': lambda: HopMask(2, max_hops=3, path_weights='max'),
+    'rwgnk': lambda: RWGNKMask(2, num_walks=None, transition='weight'),
+    'expander': lambda: ExpanderMask(2, degree=2, input_weights=True),
     'sum': lambda: HopMask(2) + 0.5 * PowerSeriesMask(2, order=2).T,
     'heads': lambda: MultiHeadMask(AdjacencyMask(1), HeatKernelMask(1, tolerance=1e-13)),
 }
@@ -150,7 +163,7 @@ def test_gradients_reach_the_network(name: str) -> None:
 
     inputs = [tensor.detach().requires_grad_() for tensor in (data.x, *numbers)]
     assert gradcheck(attend, inputs, fast_mode=True, atol=1e-6)
-    if name in ('adjacency', 'power_series', 'tree', 'grf', 'hop', 'largest_product'):
+    if name in ('adjacency', 'power_series', 'tree', 'grf', 'hop', 'largest_product', 'rwgnk', 'expander'):
         assert gradgradcheck(attend, inputs, fast_mode=True, atol=1e-5)
     grads = torch.autograd.grad(attend(*inputs).square().sum(), inputs)
     assert all(bool(grad.any()) for grad in grads[:-1])  # some masks ignore a common factor

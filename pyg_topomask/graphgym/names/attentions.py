@@ -220,23 +220,25 @@ def edge_features(attn: Module, data: Data) -> dict[str, Any]:
 
 def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | None:
     r"""Builds the network of the edge weights of an attention :obj:`name` if :obj:`cfg.topomask.<name>.edge_weights` is
-    :obj:`"learned"`. It reads the edge features of an encoder, and the node features, of :obj:`channels` channels.
+    :obj:`"learned"`, or :obj:`"learned_per_head"` for weights of each head. It reads the edge features of an encoder, and the
+    node features, of :obj:`channels` channels.
     """
     value, option = cfg.topomask[name][EDGE_WEIGHTS], f'topomask.{name}.{EDGE_WEIGHTS}'
     if value is None:
         return None
-    if value != 'learned':
-        raise ArgumentError(option, repr(value), '"learned" and null')
+    if value not in ('learned', 'learned_per_head'):
+        raise ArgumentError(option, repr(value), '"learned", "learned_per_head" and null')
     if not getattr(attn, 'learns_weights', True):
-        given = f'"learned" for {name}, which hands no gradient on to edge weights'
+        given = f'"{value}" for {name}, which hands no gradient on to edge weights'
         remedy = (
-            'Adjacency, AsymmetricGRF, GRF, GRFSoftmax, HeatKernel, PowerSeries, Hop with path_weights: mean, Tree with '
-            'kind: exp, and Masked with one of these do'
+            'Adjacency, AsymmetricGRF, GRF, GRFSoftmax, HeatKernel, PowerSeries, Hop with path_weights: mean, RWGNK with '
+            'transition: weight, Expander with input_weights: True, Tree with kind: exp, and Masked with one of these do'
         )
         raise ArgumentError(option, given, 'null', remedy)
-    _check_edge_encoder(option, '"learned"', 'null')
-    masks = attn.modules()
-    return EdgeWeights(channels, channels, symmetric=any(getattr(mask, 'direction', None) == 'symmetric' for mask in masks))
+    _check_edge_encoder(option, f'"{value}"', 'null')
+    symmetric = any(getattr(mask, 'direction', None) == 'symmetric' for mask in attn.modules())
+    heads = getattr(attn, 'heads', None) if value == 'learned_per_head' else None
+    return EdgeWeights(channels, channels, symmetric=symmetric, heads=heads)
 
 
 def configured_options(name: str) -> dict[str, Any]:

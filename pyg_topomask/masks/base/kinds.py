@@ -26,13 +26,14 @@ DIRECTIONS = {
 
 #: The masks that hand gradients on to edge weights, for errors.
 LEARNS_WEIGHTS = (
-    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, TreeMask(kind="exp"), HopMask(path_weights="mean"), and '
-    'compositions with them'
+    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, GRFMask, RWGNKMask(transition="weight"), TreeMask(kind="exp"), '
+    'HopMask(path_weights="mean"), ExpanderMask(input_weights=True), and compositions with them'
 )
 
 
 def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
     r"""Warns once for each mask whose matrix has no direction, if the graph has one. Names the mask that follows edges."""
+    mask = getattr(mask, 'whole', mask)
     if mask.told_of_direction or torch.compiler.is_compiling() or not graph.segments.is_whole:
         return
     if graph.is_directed:
@@ -45,7 +46,7 @@ def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
 
 def warn_of_lost_gradient(mask: Any, graph: Graph) -> None:
     r"""Warns once for each mask that edge weights require a gradient, which the mask does not hand on to them."""
-    weight = graph.edge_weight
+    mask, weight = getattr(mask, 'whole', mask), graph.edge_weight
     if weight is None or not weight.requires_grad or mask.told_of_gradient or torch.compiler.is_compiling():
         return
     mask.told_of_gradient = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Sequence
+from copy import copy
 from functools import singledispatch
 from typing import Any, cast
 
@@ -22,6 +23,11 @@ from pyg_topomask.operators.sparse import ENTRYWISE_PRODUCTS, sparse_product
 from pyg_topomask.utils.checks import as_numbers, check_size
 from pyg_topomask.utils.functorch import is_exporting
 from pyg_topomask.utils.options import instance_of
+
+#: The masks that take edge weights of each head, for errors.
+WEIGHTS_BY_HEAD = (
+    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, HopMask, GRFMask, RWGNKMask, ExpanderMask, and compositions of them'
+)
 
 
 class Mask(Arithmetic, HeadsOfLayer, ABC):
@@ -63,6 +69,9 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     #: Whether nodes attend only to nodes that edges join to them, so that graphs stay apart without a batch vector. They do
     #: not if the direction is :obj:`"unused"`.
     local: bool = True
+    #: Whether edge weights may differ between heads: all that differs between the heads is in parameters of shape
+    #: :obj:`[heads, *]`.
+    weights_by_head: bool = False
     #: Plain arguments that the text of a mask shows even with their defaults.
     shown: tuple[str, ...] = ()
     #: Whether the mask has warned that a graph is directed.
@@ -78,6 +87,7 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls.renumbers = cls.__dict__.get('renumbers')
+        cls.weights_by_head = cls.__dict__.get('weights_by_head', False)
         if cls.__dict__.get('direction') == 'unused':
             cls.weighted = cls.local = False
 
@@ -129,6 +139,8 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
                 is not shared. (default: :obj:`None`)
         """
         graph = Graph.of(graph)
+        if graph.edge_weight is not None and graph.edge_weight.dim() > 1:
+            return self._bound_by_head(graph, graph.edge_weight, generator)
         with torch.autocast(device_type=graph.edge_index.device.type, enabled=False):
             try:
                 return bound(self, graph, graph.state(self, generator))
@@ -137,6 +149,37 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
                     raise
                 accepted = 'masks that torch.export traces, or a Graph that was used before, for which the program is then made'
                 raise ArgumentError('mask', f'{type(self).__name__} on a new graph', accepted) from error
+
+    @torch.compiler.disable  # torch.compile does not copy modules
+    def _bound_by_head(self, graph: Graph, weight: Tensor, generator: torch.Generator | None) -> MaskOperator:
+        r"""Binds the mask of each head to the graph with the weights of this head."""
+        if weight.size(1) != self.heads:
+            given = f'weights of {weight.size(1)} heads for a {type(self).__name__} of {self.heads}'
+            remedy = f'make the mask with heads={weight.size(1)}'
+            raise ArgumentError('edge_weight', given, f'shapes [E] and [E, {self.heads}]', remedy)
+        heads = [self.of_head(head) for head in range(self.heads)]
+        pairs = zip(heads, weight.unbind(1), strict=True)
+        return Heads(tuple(mask(graph.with_weights(each), generator) for mask, each in pairs))
+
+    def of_head(self, head: int) -> Mask:
+        r"""Returns the mask of one of several heads, whose parameters are views of those of this mask."""
+        if not self.weights_by_head:
+            remedy = f'EdgeWeights without heads learns such weights; these masks take weights of heads: {WEIGHTS_BY_HEAD}'
+            raise ArgumentError('edge_weight', f'weights of heads for {type(self).__name__}', 'weights of shape [E]', remedy)
+        parameters = dict(self.named_parameters(recurse=False))
+        shared = {name for name, each in parameters.items() if each.size(0) == 1}  # as with share_modulation=True
+        return self._copy({name: parameters[name][head : head + 1] for name in parameters.keys() - shared})
+
+    def _copy(self, parameters: dict[str, Tensor]) -> Mask:
+        r"""Returns the same mask for one head with other parameters."""
+        mask = copy(self)
+        vars(mask).update(_parameters={**self._parameters, **parameters}, heads=1, whole=self.whole)
+        return mask
+
+    @property
+    def whole(self) -> Mask:
+        r"""The mask of all heads, if this one is of one of its heads, see :meth:`of_head`. It remembers warnings."""
+        return cast('Mask', vars(self).get('whole', self))
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
@@ -260,6 +303,11 @@ class ComposedMask(Mask):
     def _bound(self, graph: Graph, state: list[Any]) -> list[MaskOperator]:
         return [bound(mask, graph, prepared) for mask, prepared in zip(self.parts, state, strict=True)]
 
+    def of_head(self, head: int) -> Mask:
+        mask = self._copy({})
+        vars(mask)['_modules'] = {'masks': [part.of_head(head) if part.heads > 1 else part for part in self.parts]}
+        return mask
+
     def reset_parameters(self) -> None:
         for mask in self.parts:
             mask.reset_parameters()
@@ -361,6 +409,12 @@ class MultiHeadMask(ComposedMask):
     def take_heads(self, heads: int) -> None:
         r"""Does nothing: the number of masks decides."""
 
+    def of_head(self, head: int) -> Mask:
+        part, *rest = self.parts
+        while head >= part.heads:
+            head, (part, *rest) = head - part.heads, rest
+        return part.of_head(head) if part.heads > 1 else part
+
     def bind(self, graph: Graph, state: list[Any]) -> MaskOperator:
         return Heads(tuple(self._bound(graph, state)))
 
@@ -426,6 +480,12 @@ class ScaledMask(ComposedMask):
             self.scale = scale
         else:
             self.register_buffer('scale', self.initial.clone())
+
+    def of_head(self, head: int) -> Mask:
+        mask = cast('ScaledMask', super().of_head(head))
+        scale = self.scale if self.scale.dim() == 0 else self.scale[head : head + 1]
+        vars(mask).update(_parameters={}, _buffers={'scale': scale})
+        return mask
 
     def reset_parameters(self) -> None:
         super().reset_parameters()

@@ -223,7 +223,25 @@ def test_edge_weights_count(configure: Callable[..., None], layer_type: str) -> 
     assert not predict(model, batch)[0].allclose(plain, atol=1e-3)
 
 
-LEARNING = {'Adjacency', 'AsymmetricGRF', 'GRF', 'GRFSoftmax', 'HeatKernel', 'Hop', 'Masked', 'PowerSeries', 'Tree'}
+LEARNING = {
+    'Adjacency',
+    'AsymmetricGRF',
+    'Expander',
+    'GRF',
+    'GRFSoftmax',
+    'HeatKernel',
+    'Hop',
+    'Masked',
+    'PowerSeries',
+    'RWGNK',
+    'Tree',
+}
+#: Words that learn edge weights with an option.
+BY_OPTION = {
+    'Expander': 'topomask.Expander.input_weights True',
+    'Hop': 'topomask.Hop.path_weights mean',
+    'RWGNK': 'topomask.RWGNK.transition weight',
+}
 
 
 @pytest.mark.parametrize(
@@ -231,7 +249,7 @@ LEARNING = {'Adjacency', 'AsymmetricGRF', 'GRF', 'GRFSoftmax', 'HeatKernel', 'Ho
 )
 def test_masks_learn_edge_weights_from_encoded_features(configure: Callable[..., None], attention: str, local: str) -> None:
     option = f'topomask.{attention}.edge_weights learned dataset.edge_encoder True topomask.transforms []'
-    option += ' topomask.Hop.path_weights mean' if attention == 'Hop' else ''
+    option += f' {BY_OPTION[attention]}' if attention in BY_OPTION else ''
     configure(f'gt.layer_type {local}+{attention} {option}')
     if attention == 'Masked':
         cfg.topomask.mask = CfgNode({'sum': ['Adjacency', {'HeatKernel': {}}]})
@@ -252,14 +270,25 @@ def test_masks_learn_edge_weights_from_encoded_features(configure: Callable[...,
     assert (attention in ('HeatKernel', 'Masked')) == model.layers[0].edge_weights.symmetric
 
 
+def test_heads_learn_edge_weights_of_their_own(configure: Callable[..., None]) -> None:
+    option = 'topomask.PowerSeries.edge_weights learned_per_head dataset.edge_encoder True topomask.transforms []'
+    configure(f'gt.layer_type None+PowerSeries gt.n_heads 2 {option}')
+    batch, model = make_batch(dim_edge=2), TopoGPSModel(3, 10).eval()
+    for layer in model.layers:
+        torch.nn.init.normal_(layer.edge_weights.lin_out.weight)
+    learned, _ = predict(model, batch)
+    learned.square().sum().backward()
+    assert all(layer.edge_weights.lin_out.weight.grad.any(1).tolist() == [True, True] for layer in model.layers)
+
+
 def test_other_words_refuse_learned_edge_weights(configure: Callable[..., None]) -> None:
-    for word in sorted(ATTENTIONS.keys() - LEARNING | {'Hop'}):
+    for word in sorted(ATTENTIONS.keys() - LEARNING | BY_OPTION.keys()):
         configure(f'gt.layer_type GINE+{word} topomask.{word}.edge_weights learned')
         cfg.share.dim_edge = 2
         with pytest.raises(ValueError, match=rf'^topomask.{word}.edge_weights: got "learned" for {word}, .*Adjacency, Asym'):
             TopoGPSModel(3, 10)
     for value, encoder, message in (
-        ('yes', True, r"'yes'; accepted: \"learned\" and null"),
+        ('yes', True, r"'yes'; accepted: \"learned\", \"learned_per_head\" and null"),
         ('learned', False, '"learned" without'),
     ):
         configure(f'gt.layer_type None+Adjacency topomask.Adjacency.edge_weights {value} dataset.edge_encoder {encoder}')
