@@ -64,6 +64,15 @@ BENCHMARKS = {
     'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention compared with GAT in training', ('gkat_speed',)),
     'gkat_batches': Benchmark('gkat_speed', 'GKAT compared with GAT on batches of small graphs', ('gkat_batches',), 'batches'),
     'estimation': Benchmark('estimation', 'error, sparsity and operations of graph random features', ('estimation', 'flops')),
+    'candidates_positions': Benchmark(
+        'candidates/positions', 'convolutional encodings of positions, compared with sines', ('candidates_positions',)
+    ),
+    'candidates_softmax': Benchmark(
+        'candidates/softmax', 'dense-exponential features of softmax, compared with FAVOR+', ('candidates_softmax',)
+    ),
+    'candidates_projections': Benchmark(
+        'candidates/projections', 'projected graph random features, compared with fewer walks', ('candidates_projections',)
+    ),
     'stitching': Benchmark(
         'stitching', 'stitched walks and coupled lengths on kernels of long range', ('stitching', 'couplings')
     ),
