@@ -80,6 +80,9 @@ BENCHMARKS = {
     'images': Benchmark('images', 'masks of the patch grid in vision Transformers', ('images',)),
     'video': Benchmark('video', 'masks in a video Transformer', ('video',)),
     'interlacer': Benchmark('interlacer', 'Interlacers on simulated cloth: error and speed', ('interlacer',)),
+    'interlacer_anchors': Benchmark(
+        'interlacer', 'Interlacers with message passing to a subset of anchors', ('interlacer_anchors',), 'anchors'
+    ),
     'motifs': Benchmark('motifs', 'GKAT on motifs and induced cycles', ('motifs',)),
     'citation': Benchmark('citation', 'GKAT and GAT on citation networks', ('citation',)),
     'citation_softmax': Benchmark(

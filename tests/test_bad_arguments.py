@@ -224,6 +224,8 @@ REFUSED = {
             {'channels': 0},
             {'out_channels': 0},
             {'local': 'gnn'},
+            {'num_anchors': 4},
+            {'local': 'message_passing', 'num_anchors': 0},
             {'num_hops': 0},
             {'heads': 3},
             {'max_step': 0.0},
