@@ -13,7 +13,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 
-from benchmarks.harness import compare, each, interleaved_medians, kept_runs, new_figure, run_all, write_table
+from benchmarks.harness import each, interleaved_medians, kept_runs, new_figure, run_all, write_table
 from pyg_topomask.apps.datasets.particles import ClothRollouts
 from pyg_topomask.apps.runs.compare import mean_error, verdict
 from pyg_topomask.nn.models import Interlacer
@@ -79,21 +79,17 @@ def anchors(quick: bool, folder: Path) -> None:
             'local layer': variant,
             f'error at {HORIZON}, mm': _mean(values),
             'seeds': each(values, 1),
-            **compare(
-                values, errors['message passing'], 'minus all particles, paired by seed', variant == 'message passing', 1
-            ),
+            'minus all particles, paired by seed': _gap(values, errors['message passing']),
             'time of a step / all particles': small[variant] / small['message passing'],
         }
         for variant, values in errors.items()
     ]
-    for row in rows:
-        row['verdict'] = {'better': 'worse', 'worse': 'better'}.get(str(row['verdict']), row['verdict'])  # less is better
     note = (
-        f'As in the table interlacer, with message passing to a subset of the {SIDE**2} particles as anchors, and from the closest '
-        f'anchor to each other particle. {seeds} seeds of weights and batches; mean ± standard error; a difference below two '
-        f'standard errors is "not distinguishable". Times are processor times of a training step, in turns. On one cloud of '
-        f'{large} random points, a step with {LARGE_ANCHORS} anchors takes {big["anchors"] / big["message passing"]:.2f} times as '
-        f'long as one without, with the choice of the anchors.'
+        f'As in the table interlacer, with message passing to a subset of the {SIDE**2} particles as anchors, and from the '
+        f'closest anchor to each other particle. {seeds} seeds of weights and batches; mean ± standard error; a difference '
+        f'below two standard errors is "not distinguishable". Times are processor times of a training step, in turns. On one '
+        f'cloud of {large} random points, a step with {LARGE_ANCHORS} anchors takes '
+        f'{big["anchors"] / big["message passing"]:.2f} times as long as one without, with the choice of the anchors.'
     )
     write_table('interlacer_anchors', 'Interlacers with a subset of anchors', note, rows, folder)
 
@@ -185,19 +181,25 @@ def _row(
     name: str, errors: list[Errors], reference: list[Errors], small: dict[str, float], big: dict[str, float], large: int
 ) -> dict[str, object]:
     row: dict[str, object] = {'local layer': name}
-    for time in range(HORIZON):
-        row[f'error at {time + 1}, mm'] = _mean([run[time] for run in errors])
+    for place in range(HORIZON):
+        row[f'error at {place + 1}, mm'] = _mean([run[place] for run in errors])
     shown, trained = '', name in VARIANTS and name != 'GRF'
     if trained:
-        gaps = [run[-1] - base[-1] for run, base in zip(errors, reference, strict=True)]
-        mean, error = mean_error(gaps)
-        shown = f'{_mean(gaps)}: {verdict(-mean, error)}'  # less is better
+        shown = _gap([run[-1] for run in errors], [run[-1] for run in reference])
     row[f'at {HORIZON} minus GRF, paired by seed'] = shown
     row['seeds'] = each((run[-1] for run in errors), 1)
     for title, speed in ((f'{BATCH_SIZE} cloths', small), (f'{large} points', big), ('the paper', PAPER_STEPS_PER_SECOND)):
         relative = f'{speed[name]:.3g} ({speed[name] / speed["message passing"]:.2f})' if name in speed else ''
         row[f'training steps/s (to message passing), {title}'] = relative
     return row
+
+
+def _gap(values: list[float], reference: list[float]) -> str:
+    if values is reference:
+        return ''
+    gaps = [value - base for value, base in zip(values, reference, strict=True)]
+    mean, error = mean_error(gaps)
+    return f'{_mean(gaps)}: {verdict(-mean, error)}'  # less is better
 
 
 def _mean(values: list[float]) -> str:
