@@ -387,31 +387,21 @@ class DenseExponentialFeatures(FavorFeatures):
         vectors = [x * scale for x, _, scale in bounded]
         if segments is None:
             segments = Segments(k.size(0), device=k.device)
-        stretch, shared = self._matrices(vectors, segments)
-        projection = self.projection.to(stretch.dtype)
+        terms = self._matrices(vectors, segments)
         for x, (_, half, _) in zip(vectors, bounded, strict=True):
-            if segments.batch is None:
-                # A column of ones adds the second term, which saves a pass over all features.
-                terms = torch.cat([projection @ stretch[0], shared[0].unsqueeze(-1)], dim=-1)
-                ones = x.new_ones(*x.shape[:2], 1)
-                exponent = torch.einsum('nhd,hmd->nhm', torch.cat([x, ones], dim=-1), terms)
-            else:
-                exponent = multiply_by_graph(x, stretch, segments) @ projection.t() + shared.index_select(0, segments.index)
-            yield exponent, -half, None
+            yield multiply_by_graph(_with_ones(x), terms, segments), -half, None
 
     @torch.no_grad()
-    def _matrices(self, vectors: Sequence[Tensor], segments: Segments) -> tuple[Tensor, Tensor]:
-        r"""Returns :math:`\mathbf{S}`, :obj:`[B, H, d, d]`, and
-        :math:`\omega^{\top} \mathbf{A} \omega + \log |\mathbf{S}| / 2`, :obj:`[B, H, m]`.
+    def _matrices(self, vectors: Sequence[Tensor], segments: Segments) -> Tensor:
+        r"""Returns :math:`\mathbf{S} \omega` for each :math:`\omega`, with a last row of
+        :math:`\omega^{\top} \mathbf{A} \omega + \log |\mathbf{S}| / 2`, :obj:`[B, H, d + 1, m]`.
         """
         means, moments = [], []
         for x in vectors:
-            # In float64, because sums run sequentially over whole graphs.
-            rows = torch.cat([x.new_ones(*x.shape[:2], 1), x], dim=-1).double()
-            sums = products_by_graph(rows, segments)
-            sums = sums / sums[..., :1, :1].clamp(min=1.0)
-            means.append(sums[..., 0, 1:])
-            moments.append(sums[..., 1:, 1:])
+            sums = products_by_graph(_with_ones(x), segments)
+            sums = sums / sums[..., -1:, -1:].clamp(min=1.0)
+            means.append(sums[..., -1, :-1])
+            moments.append(sums[..., :-1, :-1])
         cross = means[0].unsqueeze(-1) * means[1].unsqueeze(-2)
         size, axes = torch.linalg.eigh(moments[0] + moments[1] + cross + cross.mT)
         size = size.clamp(min=0.0)  # rounding errors may be negative
@@ -420,8 +410,8 @@ class DenseExponentialFeatures(FavorFeatures):
         # Functions of a symmetric matrix depend on it continuously, though its eigenvectors do not.
         along_axes = self.projection.double() @ axes
         shared = torch.einsum('bhmd,bhd->bhm', along_axes.square(), diagonal) + 0.5 * stretch.log().sum(-1, keepdim=True)
-        dtype = vectors[0].dtype
-        return (axes * stretch.unsqueeze(-2) @ axes.mT).to(dtype), shared.to(dtype)
+        stretched = along_axes * stretch.unsqueeze(-2) @ axes.mT
+        return torch.cat([stretched, shared.unsqueeze(-1)], dim=-1).mT.to(vectors[0].dtype)
 
 
 @described_by(FavorFeatures)
@@ -462,6 +452,11 @@ def _simplex(size: int) -> Tensor:
     corners: Tensor = math.sqrt(size / (size - 1)) * torch.eye(size) - (math.sqrt(size) + 1) / (size - 1) ** 1.5 * rest
     corners[-1] = rest / math.sqrt(size - 1)
     return corners
+
+
+def _with_ones(x: Tensor) -> Tensor:
+    r"""Returns vectors with a last entry of 1."""
+    return torch.cat([x, x.new_ones(*x.shape[:-1], 1)], dim=-1)
 
 
 def _single(x: Tensor) -> Tensor:
