@@ -30,7 +30,7 @@ def run(quick: bool, folder: Path) -> None:
     jobs = [(*size, seed) for seed in range(seeds) for size in SIZES]
     train = partial(_train, rate=rate, weight=weight, scale=scale)
     results = run_all(jobs, train, [asdict(scale), rate, weight], kept_runs(folder, 'recommend_layers', quick))
-    runs = {size: [results[(*size, seed)] for seed in range(seeds)] for size in SIZES}
+    runs = {(layers, heads): [results[layers, heads, seed] for seed in range(seeds)] for layers, heads in SIZES}
     reference = [result[f'test_recall@{K}'] for result in runs[SIZES[0]]]
     rows = []
     for (layers, heads), of_seeds in runs.items():
