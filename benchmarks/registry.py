@@ -154,7 +154,6 @@ BENCHMARKS = {
     'edge_types': Benchmark('edge_types', 'a task that needs the types of edges', ('edge_types',)),
     'edge_features': Benchmark('edge_features', 'learned edge weights on molecules', ('edge_features', 'edge_features_gains')),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
-    'recommend_layers': Benchmark('recommend_layers', 'MGFormer with several layers and heads', ('recommend_layers',)),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
     'interactions': Benchmark(
         'interactions', 'reading interactions from text, compared with polars and pandas', ('interactions',)

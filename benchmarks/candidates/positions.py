@@ -25,6 +25,8 @@ __all__ = ['run']
 
 Lags = NDArray[np.float64]
 POSITIONS, SINES, LAGS, COLUMNS, RANKS = 256, 4, 16, 16, (16, 64)
+#: The length of the filters, in numbers of positions.
+TAPS = 8
 
 
 class Logits(NamedTuple):
@@ -59,14 +61,13 @@ def correlated_noise(covariance: Lags, size: int, columns: int, generator: torch
 
 
 def _lags(size: int) -> Lags:
-    return np.fft.fftfreq(4 * size, 1 / (4 * size)).astype(np.float64)
+    return np.fft.fftfreq(2 * TAPS * size, 1 / (2 * TAPS * size)).astype(np.float64)
 
 
-def _tapered(values: Lags, size: int) -> Lags:
-    # Lags of 2 * size and more are not used. The taper makes the others fit a filter of finite length.
-    lags = abs(_lags(size))
-    tapered: Lags = np.where(lags < size, values, values * np.clip(2 - lags / size, 0.0, 1.0))
-    return tapered
+def tapered(values: Lags, lags: Lags, size: int) -> Lags:
+    r"""Returns a covariance that falls to 0 at the length of the filter, and stays positive definite."""
+    result: Lags = values * (1 - abs(lags) / (TAPS * size))
+    return result
 
 
 def conv_spe_features(
@@ -76,7 +77,8 @@ def conv_spe_features(
     (2021), with their gate, which is a constant column, :obj:`[size, realizations + 1]` or :obj:`[size, realizations]`.
     """
     covariance = logits.rest(_lags(size)) if gated else logits.of(_lags(size))
-    encoding = correlated_noise(_tapered(covariance, size), size, realizations, generator) / math.sqrt(realizations)
+    noise = correlated_noise(tapered(covariance, _lags(size), size), size, realizations, generator)
+    encoding = noise / math.sqrt(realizations)
     if gated:
         encoding = torch.cat([encoding, torch.full((size, 1), math.sqrt(logits.constant), dtype=torch.float64)], dim=1)
     return encoding, encoding
@@ -190,12 +192,13 @@ def run(quick: bool, folder: Path) -> None:
         f'The mask exp(N(i - j)) of {POSITIONS} positions, estimated by a product of two factors of a rank, in float64. '
         f'sineSPE and convSPE are the encodings of Liutkus et al. (2021, arXiv:2105.08399) by sines and by filtered white '
         f'noise. The sines and their gains, with a constant, are fitted to the logits by least squares. The filters of convSPE '
-        f'have the exact autocorrelation, from the square root of its spectrum, and as many taps as they need. The gate is a '
-        f'constant column. "Of the logits": N is estimated by noise, and its exponential by positive random features, as in '
-        f'the mask of sineSPE. "Of the mask itself": exp(N) is the autocorrelation, so that the estimate is unbiased, with '
-        f'entries of both signs. {SEEDS} seeds; relative error is ||estimate - exact||_F / ||exact||_F, mean ± standard error; '
-        f'differences are paired by seed, and below two standard errors "not distinguishable". A product costs the same '
-        f'operations at equal rank; those of a Toeplitz mask are two Fourier transforms of twice the length. Processor time of '
-        f'a product with {COLUMNS} columns in float32, in turns, divided by that of a Toeplitz mask: {times}.'
+        f'come from the square root of the spectrum, and have {TAPS} times as many taps as there are positions, up to which '
+        f'the autocorrelation falls linearly. The gate is a constant column. "Of the logits": N is estimated by noise, and its '
+        f'exponential by positive random features, as in the mask of sineSPE. "Of the mask itself": exp(N) is the '
+        f'autocorrelation, so that the estimate is unbiased, with entries of both signs. {SEEDS} seeds; relative error is '
+        f'||estimate - exact||_F / ||exact||_F, mean ± standard error; differences are paired by seed, and below two standard '
+        f'errors "not distinguishable". A product costs the same operations at equal rank; those of a Toeplitz mask are two '
+        f'Fourier transforms of twice the length. Processor time of a product with {COLUMNS} columns in float32, in turns, '
+        f'divided by that of a Toeplitz mask: {times}.'
     )
     write_table('candidates_positions', 'Stochastic encodings of positions: sines and convolutions', note, rows, folder)
