@@ -225,7 +225,7 @@ REFUSED = {
             {'out_channels': 0},
             {'local': 'gnn'},
             {'num_anchors': 4},
-            {'local': 'message_passing', 'num_anchors': 0},
+            {'num_anchors': 0, 'local': 'message_passing'},
             {'num_hops': 0},
             {'heads': 3},
             {'max_step': 0.0},
