@@ -64,6 +64,15 @@ BENCHMARKS = {
     'gkat_speed': Benchmark('gkat_speed', 'RWGNK attention compared with GAT in training', ('gkat_speed',)),
     'gkat_batches': Benchmark('gkat_speed', 'GKAT compared with GAT on batches of small graphs', ('gkat_batches',), 'batches'),
     'estimation': Benchmark('estimation', 'error, sparsity and operations of graph random features', ('estimation', 'flops')),
+    'candidates_positions': Benchmark(
+        'candidates/positions', 'convolutional encodings of positions, compared with sines', ('candidates_positions',)
+    ),
+    'candidates_softmax': Benchmark(
+        'candidates/softmax', 'dense-exponential features of softmax, compared with FAVOR+', ('candidates_softmax',)
+    ),
+    'candidates_projections': Benchmark(
+        'candidates/projections', 'projected graph random features, compared with fewer walks', ('candidates_projections',)
+    ),
     'stitching': Benchmark(
         'stitching', 'stitched walks and coupled lengths on kernels of long range', ('stitching', 'couplings')
     ),
@@ -71,6 +80,9 @@ BENCHMARKS = {
     'images': Benchmark('images', 'masks of the patch grid in vision Transformers', ('images',)),
     'video': Benchmark('video', 'masks in a video Transformer', ('video',)),
     'interlacer': Benchmark('interlacer', 'Interlacers on simulated cloth: error and speed', ('interlacer',)),
+    'interlacer_anchors': Benchmark(
+        'interlacer', 'Interlacers with message passing to a subset of anchors', ('interlacer_anchors',), 'anchors'
+    ),
     'motifs': Benchmark('motifs', 'GKAT on motifs and induced cycles', ('motifs',)),
     'citation': Benchmark('citation', 'GKAT and GAT on citation networks', ('citation',)),
     'citation_softmax': Benchmark(

@@ -37,6 +37,7 @@ def linear(*mask: Any, **options: Any) -> Module:
 LAYERS: dict[str, Callable[[], Module]] = {
     'linear': linear,
     'favor': lambda: linear(feature_map='favor'),
+    'derf': lambda: linear(feature_map='derf'),
     'adjacency': lambda: linear(AdjacencyMask(2)),
     'power_series': lambda: linear(PowerSeriesMask(2)),
     'blocks': lambda: linear(PowerSeriesMask(2) * SinDegreeMask(2), route='blocks'),

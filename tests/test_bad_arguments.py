@@ -224,6 +224,8 @@ REFUSED = {
             {'channels': 0},
             {'out_channels': 0},
             {'local': 'gnn'},
+            {'num_anchors': 4},
+            {'num_anchors': 0, 'local': 'message_passing'},
             {'num_hops': 0},
             {'heads': 3},
             {'max_step': 0.0},

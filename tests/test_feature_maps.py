@@ -7,12 +7,15 @@ import pytest
 import torch
 from grids import covering
 from oracles import confidence, softmax_kernel, standard_scores
+from scipy.linalg import sqrtm
+from scipy.optimize import minimize_scalar
 from scipy.special import gamma, iv
 from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.feature_maps import (
     FEATURE_MAPS,
+    DenseExponentialFeatures,
     EluFeatures,
     FavorFeatures,
     FeatureMap,
@@ -80,7 +83,9 @@ def test_maps_of_no_nodes(name: str) -> None:
         assert q.shape == k.shape == (0, 2, 8 if name == 'fourier' else 4)
 
 
-RANDOM = pytest.mark.parametrize('random_features', [FavorFeatures, FourierFeatures, PositiveFeatures, SimplexFeatures])
+RANDOM = pytest.mark.parametrize(
+    'random_features', [DenseExponentialFeatures, FavorFeatures, FourierFeatures, PositiveFeatures, SimplexFeatures]
+)
 ORTHOGONAL_OR_NOT = pytest.mark.parametrize('random_features', [FavorFeatures, FourierFeatures])
 
 
@@ -112,7 +117,8 @@ def test_random_features_estimate_the_softmax_kernel_without_bias(
 
 
 @pytest.mark.parametrize(
-    ('random_features', 'size'), covering([PositiveFeatures, SimplexFeatures], [(1, 3), (2, 2), (4, 3), (4, 10)])
+    ('random_features', 'size'),
+    covering([PositiveFeatures, SimplexFeatures, DenseExponentialFeatures], [(1, 3), (2, 2), (4, 3), (4, 10)]),
 )
 def test_simplex_and_independent_features_are_unbiased(random_features: type, size: tuple[int, int]) -> None:
     channels, features = size
@@ -174,6 +180,73 @@ def test_directions_of_simplex_features_are_uniform() -> None:
         moments.append(torch.cat([last, torch.outer(last, last).flatten()]).numpy())
     expected = np.concatenate([np.zeros(3), np.eye(3).flatten() / 3])
     assert np.abs(standard_scores(np.stack(moments), expected)).max() < confidence(12)
+
+
+def dense_exponential(projection: np.ndarray, q: np.ndarray, k: np.ndarray) -> list[np.ndarray]:
+    """Features by the equation, with the A that has the smallest mean logarithm of the second moment over all pairs."""
+    q, k = (x / q.shape[1] ** 0.25 for x in (q, k))
+    pairs = (q[:, None] + k[None]).reshape(-1, q.shape[1])
+    size, axes = np.linalg.eigh(pairs.T @ pairs / len(pairs))
+    tilt = axes @ np.diag([best_tilt(each) for each in size]) @ axes.T
+    inner = np.eye(len(tilt)) - 4 * tilt
+    factor = np.linalg.det(inner) ** 0.25 / np.sqrt(len(projection))
+    own = np.einsum('mc,cd,md->m', projection, tilt, projection)
+    lengths = [0.5 * np.square(x).sum(1, keepdims=True) for x in (q, k)]
+    return [factor * np.exp(own + x @ sqrtm(inner) @ projection.T - length) for x, length in zip((q, k), lengths, strict=True)]
+
+
+def log_second_moment(a: float, size: float) -> float:
+    """The part of E[(phi(x) phi(y))^2] that depends on one eigenvalue a of A, if the square of (x + y) along it is this size:
+    (1 - 4 a) / (1 - 8 a)^(1/2) exp(2 size (1 - 4 a) / (1 - 8 a)), by the integral of a Gaussian.
+    """
+    return math.log(1 - 4 * a) - 0.5 * math.log(1 - 8 * a) + 2 * size * (1 - 4 * a) / (1 - 8 * a)
+
+
+def best_tilt(size: float) -> float:
+    return minimize_scalar(
+        log_second_moment, (-1 - size, 0.0), args=(size,), bounds=(-1 - size, 0.1), options={'xatol': 1e-12}
+    ).x
+
+
+def test_dense_exponential_features_minimize_the_second_moment() -> None:
+    x, y = (scale * torch.randn(9, 2, 3).double() for scale in (1.2, 0.4))
+    x = x + torch.tensor([2.0, 0.0, -1.0])
+    layer = DenseExponentialFeatures(3, 5, stabilize=False).double()
+    features = layer(x, y)
+    for head in range(2):
+        expected = dense_exponential(layer.projection.numpy(), x[:, head].numpy(), y[:, head].numpy())
+        for mine, theirs in zip(features, expected, strict=True):
+            np.testing.assert_allclose(mine[:, head].numpy(), theirs, rtol=1e-5)
+
+
+def test_second_moments_of_dense_exponential_features_follow_the_formula() -> None:
+    generator = np.random.default_rng(0)
+    omega = generator.standard_normal(400_000)
+    a, total = -0.2, 0.8
+    squares = (1 - 4 * a) * np.exp(4 * a * omega**2 + 2 * np.sqrt(1 - 4 * a) * omega * total)
+    expected = math.exp(log_second_moment(a, total**2))
+    assert abs(squares.mean() - expected) < confidence(1) * squares.std() / math.sqrt(len(squares))
+
+
+def test_dense_exponential_features_have_the_smaller_error() -> None:
+    x, y = (scaled * torch.tensor([1.6, 0.8, 0.4, 0.2]) for scaled in inputs(1.0, 30, 4))
+    expected = softmax_kernel(x.numpy(), y.numpy())
+    # Draws share their seeds. The logarithm is not ruled by a few draws.
+    larger, smaller = (
+        np.log(np.square(kernel_samples(made(4, 8), x, y, 300) / expected - 1).mean((1, 2)))
+        for made in (FavorFeatures, DenseExponentialFeatures)
+    )
+    assert standard_scores((larger - smaller)[:, None], np.zeros(1))[0] > 4.0
+
+
+def test_dense_exponential_features_depend_on_their_own_graph_and_head_alone() -> None:
+    layer, q, k = DenseExponentialFeatures(4, 8), torch.randn(6, 2, 4), torch.randn(6, 2, 4)
+    before = layer(q, k, Segments(6, torch.tensor([0, 0, 0, 2, 2, 2]), 4))
+    q[3:], k[:, 1] = 5 * q[3:], 5 * k[:, 1]
+    after = layer(q, k, Segments(6, torch.tensor([0, 0, 0, 2, 2, 2]), 4))
+    for old, new in zip(before, after, strict=True):
+        torch.testing.assert_close(new[:3, 0], old[:3, 0])
+        assert not torch.allclose(new[3:, 0], old[3:, 0])
 
 
 @pytest.mark.parametrize('power', [0.5, 1.0, 3.0])
@@ -314,7 +387,7 @@ def test_maps_by_name(name: str) -> None:
     assert feature_map_of_name(name, 4).channels == 4
 
 
-@pytest.mark.parametrize(('name', 'columns'), [('favor', 9), ('positive', 9), ('simplex', 9), ('fourier', 18)])
+@pytest.mark.parametrize(('name', 'columns'), [('favor', 9), ('positive', 9), ('simplex', 9), ('derf', 9), ('fourier', 18)])
 def test_names_may_give_the_number_of_features(name: str, columns: int) -> None:
     q, _ = feature_map_of_name(f'{name}:9', 4)(torch.randn(5, 2, 4), torch.randn(5, 2, 4))
     assert q.shape == (5, 2, columns)

@@ -7,7 +7,7 @@ import torch
 from graphs import no_edges
 from torch import Tensor
 
-from pyg_topomask.feature_maps import FavorFeatures, FourierFeatures, SimplexFeatures
+from pyg_topomask.feature_maps import DenseExponentialFeatures, FavorFeatures, FourierFeatures, SimplexFeatures
 from pyg_topomask.masks import StochasticRPEMask
 from pyg_topomask.nn import KMIPAttention
 from pyg_topomask.utils.random import generator_on
@@ -36,6 +36,7 @@ def random_keys(generator: torch.Generator) -> Tensor:
 DRAWS = {
     'favor': redrawn(lambda: FavorFeatures(4)),
     'simplex': redrawn(lambda: SimplexFeatures(4)),
+    'derf': redrawn(lambda: DenseExponentialFeatures(4)),
     'fourier': redrawn(lambda: FourierFeatures(4)),
     'stochastic_rpe': redrawn(StochasticRPEMask),
     'kmip': random_keys,

@@ -145,6 +145,7 @@ API = {
         'sparse_operator',
     ],
     'pyg_topomask.feature_maps': [
+        'DenseExponentialFeatures',
         'EluFeatures',
         'FavorFeatures',
         'FeatureMap',

@@ -38,6 +38,10 @@ class ShardSegments(Segments):
         largest: Tensor = self.shard.group.maximum(x.amax(0, keepdim=True))
         return largest.expand_as(x)
 
+    def total(self, x: Tensor) -> Tensor:
+        total: Tensor = self.shard.group.sum(x)
+        return total
+
 
 class Shard(Graph, Numbered):
     r"""The nodes of this process, and their incoming edges. The ids of the nodes of a process are consecutive. A partition can

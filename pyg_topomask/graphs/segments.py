@@ -212,6 +212,10 @@ class Segments:
         largest = x.new_full((self.num_graphs, x.size(1)), -torch.inf)
         return largest.scatter_reduce(0, self.index.unsqueeze(1).expand_as(x), x, 'amax').index_select(0, self.index)
 
+    def total(self, x: Tensor) -> Tensor:
+        r"""Returns the sum over the processes that share the nodes of one graph, without a gradient. Here, there is one."""
+        return x
+
     def pairs(self, row: Tensor, col: Tensor) -> Tensor:
         r"""Returns the places of pairs of nodes of the same graph among all such pairs by row."""
         start = self.sizes[self.index].cumsum(0) - self.sizes[self.index] - self.first
@@ -240,6 +244,47 @@ def groups_of_constants(constants: Sequence[Tensor], num_nodes: int, most: int |
     if not tensors:
         tensors = list(Segments.from_ptr(ptr, num_nodes).group_tensors(most))
     return [SegmentGroup(source, target, num_nodes) for source, target in zip(tensors[::2], tensors[1::2], strict=True)]
+
+
+def products_by_graph(x: Tensor, segments: Segments) -> Tensor:
+    r"""Returns :math:`\sum_i \mathbf{x}_i \mathbf{x}_i^{\top}` over the nodes of each graph in float64, without a gradient,
+    :obj:`[B, H, c, c]`, for :obj:`x` of shape :obj:`[N, H, c]`. On one graph, :obj:`x` may have other rows than the nodes.
+    """
+    x = x.detach()
+    if segments.batch is None:
+        x = x.double()
+        return segments.total(torch.einsum('nhc,nhd->hcd', x, x)).unsqueeze(0)
+    sums = x.new_zeros(segments.num_graphs, x.size(1), x.size(2), x.size(2), dtype=torch.float64)
+    if torch.compiler.is_compiling():
+        return sums.index_add(0, segments.index, (x.unsqueeze(-1) * x.unsqueeze(-2)).double())
+    for group, graphs in _groups_and_graphs(segments):
+        rows = group.take(x).masked_fill(group.padding.unsqueeze(-1), 0.0)
+        sums.index_copy_(0, graphs, (rows.mT @ rows).transpose(0, 1).double())
+    return sums
+
+
+def multiply_by_graph(x: Tensor, matrices: Tensor, segments: Segments) -> Tensor:
+    r"""Returns :math:`\mathbf{S}_g^{\top} \mathbf{x}_i` with the matrix of the graph of each node, :obj:`[N, H, d]`, for
+    :obj:`x` of shape :obj:`[N, H, c]` and matrices of shape :obj:`[B, H, c, d]`. On one graph, :obj:`x` may have other rows
+    than the nodes.
+    """
+    if segments.batch is None:
+        return torch.einsum('nhc,hcd->nhd', x, matrices[0])
+    out = x.new_zeros(x.size(0) + 1, x.size(1), matrices.size(-1))
+    if torch.compiler.is_compiling():
+        out = out[:-1]
+        for column in range(x.size(2)):  # all rows of the matrices at once would take c times the memory
+            out = out + x[..., column, None] * matrices[:, :, column].index_select(0, segments.index)
+        return out
+    for group, graphs in _groups_and_graphs(segments):
+        group.put(out, group.take(x) @ matrices.index_select(0, graphs).transpose(0, 1))
+    return out[:-1]
+
+
+def _groups_and_graphs(segments: Segments) -> Iterator[tuple[SegmentGroup, Tensor]]:
+    r"""Yields groups of graphs, and the numbers of their graphs."""
+    for group in groups_of_constants(segments.constants(), segments.num_nodes):
+        yield group, segments.index.index_select(0, group.source[:, 0])
 
 
 def next_power_of_two(size: Tensor) -> Tensor:

@@ -107,8 +107,8 @@ class MaskedLinearAttention(ReadsGraph, CoefficientMessages):
             those of the layer. :obj:`None` is unmasked linear attention within each graph. (default: :obj:`None`)
         feature_map (str or FeatureMap): :math:`\phi`: a :class:`~pyg_topomask.feature_maps.FeatureMap`, or one of
             :obj:`"relu"`, :obj:`"elu"`, :obj:`"square"`, :obj:`"identity"`, :obj:`"focused"`, :obj:`"favor"`,
-            :obj:`"positive"`, :obj:`"simplex"` and :obj:`"fourier"`. The last four take an optional number of random features,
-            as in :obj:`"favor:64"`. (default: :obj:`"relu"`)
+            :obj:`"positive"`, :obj:`"simplex"`, :obj:`"derf"` and :obj:`"fourier"`. The last five take an optional number of
+            random features, as in :obj:`"favor:64"`. (default: :obj:`"relu"`)
         dropout (float): Dropout probability of the output. (default: :obj:`0.0`)
         bias (bool): Learn additive biases in the projections. (default: :obj:`True`)
         route (str): How to apply the mask, see :func:`~pyg_topomask.ops.masked_linear_attention`.

@@ -118,6 +118,7 @@ CASES = {
     'folder_adjacency': Case(linear(lambda: AdjacencyMask(2, 0.7, 'sym')), source='folder'),
     'packing': Case(linear(PackingMask)),
     'packing_favor': Case(linear(PackingMask, 'favor'), partition='random'),
+    'packing_derf': Case(linear(PackingMask, 'derf'), partition='random'),
     'packing_relu': Case(linear(PackingMask, 'relu')),
     'packing_features': Case(linear(PackingMask, route='features')),
     'low_rank': Case(linear(lambda: LowRankMask(2)), partition='random'),

@@ -175,7 +175,7 @@ CHOICES: dict[str, Sequence[str]] = {
     'beyond': ('clip', 'zero'),
     'flow': ('source_to_target', 'target_to_source'),
     'extra_edges': ('input', 'expander', 'both'),
-    'feature_map': ('relu', 'elu', 'square', 'identity', 'focused', 'favor', 'simplex', 'fourier'),
+    'feature_map': ('relu', 'elu', 'square', 'identity', 'focused', 'favor', 'simplex', 'derf', 'fourier'),
     'head_agg': ('linear', 'none'),
     'initial': ('tanh:0.5', 'tanh:nan'),
     'kind': ('laplacian', 'adjacency', 'offset', 'distance', 'exp', 'random_walk_laplacian'),

@@ -15,6 +15,7 @@ from pyg_topomask.feature_maps import FeatureMap
 from pyg_topomask.graphs.segments import Segments
 
 FEATURES = {
+    'DenseExponentialFeatures': st.fixed_dictionaries({'num_features': st.sampled_from([None, 1, 9])}),
     'EluFeatures': st.just({}),
     'FavorFeatures': st.fixed_dictionaries({'num_features': st.sampled_from([None, 1, 9]), 'orthogonal': st.booleans()}),
     'FocusedFeatures': st.fixed_dictionaries({'power': st.sampled_from([0.5, 1.0, 3.0])}),

@@ -248,9 +248,17 @@ LAYERS = {
             models.Interlacer,
             st.just(CHANNELS),
             st.just(4),
-            local=st.sampled_from(['grf', 'message_passing', None]),
+            local=st.sampled_from(['grf', None]),
             num_neighbors=st.sampled_from([1, 3, 50]),
             num_walks=st.just(4),
+        )
+        | st.builds(
+            models.Interlacer,
+            st.just(CHANNELS),
+            st.just(4),
+            local=st.just('message_passing'),
+            num_neighbors=st.sampled_from([1, 3, 50]),
+            num_anchors=st.sampled_from([None, 1, 2, 50]),
         ),
         move,
         {'in_channels': CHANNELS, 'channels': 4},

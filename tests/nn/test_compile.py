@@ -118,6 +118,7 @@ def linear(*mask: Any, **options: Any) -> Module:
 WHOLE = {
     'linear': Case(linear),
     'linear_favor': Case(lambda: linear(feature_map='favor')),
+    'linear_derf': Case(lambda: linear(feature_map='derf')),
     'adjacency': Case(lambda: linear(AdjacencyMask(HEADS))),
     'power_series': Case(lambda: linear(PowerSeriesMask(HEADS))),
     'blocks': Case(lambda: linear(PowerSeriesMask(HEADS), route='blocks')),

@@ -79,6 +79,7 @@ LAYERS = {
     'blocks': lambda: MaskedLinearAttention(8, 2, PowerSeriesMask(2), route='blocks'),
     'low_rank': lambda: MaskedLinearAttention(8, 2, SinDegreeMask(2), route='low_rank'),
     'favor': lambda: MaskedLinearAttention(8, 2, AdjacencyMask(2), feature_map='favor'),
+    'derf': lambda: MaskedLinearAttention(8, 2, AdjacencyMask(2), feature_map='derf'),
     'grf_layer': lambda: GRFAttention(8, 2),
     'rwgnk_layer': lambda: RWGNKAttention(8, 2),
     'asymmetric': lambda: AsymmetricGRFAttention(8, 2),

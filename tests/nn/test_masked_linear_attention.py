@@ -59,11 +59,12 @@ def test_batch_invariance(mask: str, feature_map: str) -> None:
     assert_batch_invariant(attention, graphs, tolerance=1e-8)
 
 
-def test_batch_invariance_of_random_features_next_to_graphs_of_other_scales() -> None:
+@pytest.mark.parametrize('feature_map', ['favor', 'derf'])
+def test_batch_invariance_of_random_features_next_to_graphs_of_other_scales(feature_map: str) -> None:
     graphs = with_features(uneven_graphs())
     for scale, data in zip((1.0, 40.0, 0.01, 10.0), graphs, strict=True):
         data.x *= scale
-    assert_batch_invariant(layer('none', feature_map='favor'), graphs, tolerance=1e-4)
+    assert_batch_invariant(layer('none', feature_map=feature_map), graphs, tolerance=1e-4)
 
 
 @pytest.mark.parametrize(('mask', 'feature_map'), covering(['none', 'packing', 'adjacency', 'transposed'], FEATURE_MAPS))

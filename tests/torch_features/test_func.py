@@ -79,8 +79,9 @@ def test_a_graph_made_under_a_transform(name: str) -> None:
         (lambda: TopologicalViT(8, 2, 1, 10, 8, 1, 2, 16, mask=lambda i: HopMask(2)), [(3, 1, 8, 8)]),
         (lambda: Interlacer(5, 8, 2, num_layers=1), [(7, 5), (7, 2)]),
         (lambda: Interlacer(5, 8, 2, num_layers=1, local='message_passing'), [(7, 5), (7, 2)]),
+        (lambda: Interlacer(5, 8, 2, num_layers=1, local='message_passing', num_anchors=3), [(7, 5), (7, 2)]),
     ],
-    ids=['sparse grid', 'dense grid', 'walks', 'message passing'],
+    ids=['sparse grid', 'dense grid', 'walks', 'message passing', 'anchors'],
 )
 def test_models_that_make_graphs(make: Callable[[], Module], shapes: list[tuple[int, ...]]) -> None:
     torch.manual_seed(0)

@@ -13,6 +13,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.inputs import check_dtype, check_input_channels, compiled_if_prepared, input_of, linear
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.named_attention import GRFAttention
+from pyg_topomask.ops.anchors import Anchors, farthest_anchors
 from pyg_topomask.ops.knn import knn_graph
 from pyg_topomask.utils.checks import check_above_zero, check_choice, check_shape, check_size, check_whole
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
@@ -31,11 +32,15 @@ class Interlacer(Module):
       evaluation uses a fixed seed. With the default, :math:`k^{\text{num\_hops}}` walks, each possible walk occurs once. The
       mask then has no variance on graphs of more than :math:`k` particles.
     - :obj:`"message_passing"`: the maximum over the neighbors of an MLP of the features of both particles and their offset.
-      Unlike in the paper's baseline, all particles are anchors.
+      With :obj:`num_anchors`, it updates only these *anchors* of a graph, as in the paper's baseline. Any other particle is
+      then updated by a second MLP of its features, the new features of its closest anchor, and their offset.
     - :obj:`None`: no local layers.
 
     A predicted step is :obj:`max_step * tanh(...)`, so no particle moves further along any axis. An untrained model predicts no
     motion. Positions and steps have :obj:`out_channels` coordinates. Particles interact only within their graph.
+
+    The paper states neither how anchors are chosen nor the equation of the second update. Here, each anchor is the particle
+    that is farthest from the anchors before it, and the first is the farthest from the mean position.
 
     Args:
         in_channels (int): Size of the features of each particle, without its position; :obj:`-1` is inferred at the first
@@ -51,6 +56,8 @@ class Interlacer(Module):
         max_step (float): The bound on a step along each axis. (default: :obj:`0.25`)
         step_scale (float): The typical length of a step. :meth:`rollout` divides its step features by it.
             (default: :obj:`0.025`)
+        num_anchors (int, optional): The number of anchors of a graph, for :obj:`local="message_passing"`. In graphs with at
+            most this many particles, all are anchors. (default: :obj:`None`, all particles)
 
     Shapes:
         - **input:** features :math:`(|\mathcal{V}|, F)`, positions :math:`(|\mathcal{V}|, D)`, batch vector
@@ -76,6 +83,7 @@ class Interlacer(Module):
         heads: int = 1,
         max_step: float = 0.25,
         step_scale: float = 0.025,
+        num_anchors: int | None = None,
     ) -> None:
         super().__init__()
         check_input_channels(in_channels)
@@ -83,11 +91,18 @@ class Interlacer(Module):
         check_size(num_neighbors=num_neighbors, num_walks=num_walks, num_hops=num_hops)
         check_choice(('grf', 'message_passing', None), local=local)
         check_above_zero(max_step=max_step, step_scale=step_scale)
+        if num_anchors is not None:
+            check_size(num_anchors=num_anchors)
+            if local != 'message_passing':
+                raise ArgumentError(
+                    'num_anchors', f'{num_anchors} for local={local!r}', "None, and numbers with local='message_passing'"
+                )
         self.in_channels = in_channels
         self.channels = channels
         self.out_channels = out_channels
         self.local = local
         self.num_neighbors = num_neighbors
+        self.num_anchors = num_anchors
         self.max_step = max_step
         self.step_scale = step_scale
 
@@ -108,7 +123,7 @@ class Interlacer(Module):
                     resample='forward',
                 )
             elif local == 'message_passing':
-                layer = _NeighborAttender(channels, out_channels)
+                layer = _NeighborAttender(channels, out_channels, num_anchors is not None)
             self.blocks.append(_Block(channels, heads, layer))
         self.lin_out = Linear(channels, out_channels)
         self._stand_still()
@@ -140,19 +155,24 @@ class Interlacer(Module):
         check_shape(('N', self.out_channels), pos=pos)
         check_shape((pos.size(0), self._num_features or 'in_channels'), x=x)
         check_dtype(input_of(self.lin_in)[1], x=x, pos=pos)
-        graph = compiled_if_prepared(self._graph)(unwrapped(pos), batch)
+        graph, anchors = compiled_if_prepared(self._graph)(unwrapped(pos), batch)
         h = self.lin_in(torch.cat([x, pos], dim=-1))
         for block in self.blocks:
-            h = block(h, pos, graph)
+            h = block(h, pos, graph, anchors)
         return self.max_step * self.lin_out(h).tanh()
 
     @outside_transforms
-    def _graph(self, pos: Tensor, batch: Tensor | None) -> Graph:
+    def _graph(self, pos: Tensor, batch: Tensor | None) -> tuple[Graph, Anchors | None]:
         if self.local is None:
             edge_index = torch.empty(2, 0, dtype=torch.long, device=pos.device)
         else:
             edge_index = knn_graph(pos, self.num_neighbors, batch)
-        return Graph.from_tensors(edge_index, pos.size(0), batch=batch)
+        graph = Graph.from_tensors(edge_index, pos.size(0), batch=batch)
+        if self.num_anchors is None:
+            return graph, None
+        anchors = farthest_anchors(pos, self.num_anchors, graph.segments)
+        edge_index = edge_index[:, anchors.is_anchor[edge_index[1]]]
+        return Graph.from_tensors(edge_index, pos.size(0), batch=batch), anchors
 
     def rollout(self, pos: Tensor, history: Tensor, steps: int, x: Tensor | None = None, batch: Tensor | None = None) -> Tensor:
         r"""Applies the model to its own predictions, with gradients through all steps. The features are the last :math:`h`
@@ -189,9 +209,10 @@ class Interlacer(Module):
         return torch.stack(positions, dim=1)
 
     def __repr__(self) -> str:
+        anchors = '' if self.num_anchors is None else f', num_anchors={self.num_anchors}'
         return (
             f'{type(self).__name__}({self.in_channels}, {self.channels}, {self.out_channels}, local={self.local!r}, '
-            f'num_neighbors={self.num_neighbors})'
+            f'num_neighbors={self.num_neighbors}{anchors})'
         )
 
 
@@ -205,26 +226,36 @@ class _Block(Module):
         self.mlp = _mlp(channels, 4 * channels, channels)
         self.local = local
 
-    def forward(self, h: Tensor, pos: Tensor, graph: Graph) -> Tensor:
+    def forward(self, h: Tensor, pos: Tensor, graph: Graph, anchors: Anchors | None) -> Tensor:
         h = h + self.attention(self.norms[0](h), graph=graph)
         h = h + self.mlp(self.norms[1](h))
         if self.local is not None:
             x = self.norms[2](h)
             if isinstance(self.local, _NeighborAttender):
-                h = h + self.local(x, pos, graph.edge_index)
+                h = h + self.local(x, pos, graph.edge_index, anchors)
             else:
                 h = h + self.local(x, graph.edge_index, graph=graph)
         return h
 
 
 class _NeighborAttender(Module):
-    r"""The maximum over the neighbors of an MLP of both particles and their offset."""
+    r"""The maximum over the neighbors of an MLP of both particles and their offset, for all particles, or for anchors, from
+    which the closest particles are updated by another MLP.
+    """
 
-    def __init__(self, channels: int, num_coordinates: int) -> None:
+    def __init__(self, channels: int, num_coordinates: int, has_anchors: bool) -> None:
         super().__init__()
         self.mlp = _mlp(2 * channels + num_coordinates, channels, channels)
+        self.from_anchor = _mlp(2 * channels + num_coordinates, channels, channels) if has_anchors else None
 
-    def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
+    def forward(self, x: Tensor, pos: Tensor, edge_index: Tensor, anchors: Anchors | None) -> Tensor:
+        if anchors is None or self.from_anchor is None:
+            return self._update(x, pos, edge_index)
+        update, others, closest = self._update(x, pos, edge_index), anchors.others, anchors.closest
+        features = [x[others], x[closest] + update[closest], pos[closest] - pos[others]]
+        return update.index_copy(0, others, self.from_anchor(torch.cat(features, dim=-1)))
+
+    def _update(self, x: Tensor, pos: Tensor, edge_index: Tensor) -> Tensor:
         neighbor, node = edge_index
         message = self.mlp(torch.cat([x[node], x[neighbor], pos[neighbor] - pos[node]], dim=-1))
         return scatter(message, node, dim_size=x.size(0), reduce='max')

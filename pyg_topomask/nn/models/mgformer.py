@@ -198,6 +198,7 @@ class _KernelAttention(torch.nn.Module):
         mask = self.mask(graph)
         # With other masks, some rows cost as much as all rows.
         low_rank = mask.is_low_rank and graph.num_graphs == 1 and self.route in ('auto', 'low_rank')
+        low_rank = low_rank and not self.feature_map.reads_all_nodes
         rows = nodes if low_rank else None
         queries = x if rows is None else x.index_select(0, rows)
         q, k, v = (projected.unflatten(1, (self.heads, -1)) for projected in (self.lin_q(queries), self.lin_k(x), x))

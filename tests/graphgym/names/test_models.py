@@ -97,6 +97,8 @@ def test_pixels_are_videos() -> None:
 
 def test_particles_are_rolled_out() -> None:
     batch = Batch.from_data_list(list(ClothRollouts(split='val', num_rollouts=1, num_steps=10, side=3)))
+    anchors = ('topomask.model.local', 'message_passing', 'topomask.model.num_anchors', '4')
+    assert build('Interlacer', 5, 1, *anchors, history=6).eval()(batch)[0].isfinite().all()
     network = build('Interlacer', 5, 1, history=6).eval()
     torch.nn.init.normal_(network.model.lin_out.weight)
     predicted, target = network(batch)
@@ -166,6 +168,7 @@ def test_no_mask(tmp_path: Path) -> None:
         ('ViViT', ('topomask.model.num_frames', '3'), r'num_frames: got 3 for 8 features of a pixel'),
         ('Interlacer', ('dataset.name', 'induced-cycles', *SMALL['GKAT'][:4]), r'topomask.dataset'),
         ('Interlacer', (*SMALL['Interlacer'], 'topomask.model.local', 'walks'), r'local: got .walks.'),
+        ('Interlacer', (*SMALL['Interlacer'], 'topomask.model.num_anchors', '4'), r'num_anchors: got 4 for local=.grf.'),
         ('GKAT', (*SMALL['GKAT'], 'topomask.model.readout', 'null'), r'readout: got None for dataset.task .graph.'),
         ('GKAT', (*SMALL['GKAT'], 'topomask.model.hidden_channels', 'null'), r'hidden_channels|type'),
     ],

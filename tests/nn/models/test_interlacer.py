@@ -8,15 +8,19 @@ from grids import covering
 from oracles import linear, masked_attention, power_series
 from torch import Tensor
 
+from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.nn.models import Interlacer
+from pyg_topomask.ops.anchors import farthest_anchors
 
-LOCALS = ['grf', 'message_passing', None]
+LOCALS = ['grf', 'message_passing', 'anchors', None]
 SIZES = [9, 4, 20]
 
 
 def make(local: str | None, **arguments: Any) -> Interlacer:
     """A model that moves, in double precision."""
     torch.manual_seed(0)
+    if local == 'anchors':
+        local, arguments = 'message_passing', {'num_anchors': 6} | arguments
     model = Interlacer(**{'in_channels': 5, 'channels': 8, 'local': local} | arguments).double()
     torch.nn.init.normal_(model.lin_out.weight)
     return model
@@ -49,6 +53,16 @@ def nearest(pos: Any, k: int) -> Any:
     return np.argsort(distance, axis=1)[:, :k]
 
 
+def farthest(pos: Any, num: int) -> list[int]:
+    """Farthest point sampling that begins with the point farthest from the mean."""
+    chosen = [int(np.linalg.norm(pos - pos.mean(0), axis=1).argmax())]
+    while len(chosen) < min(num, len(pos)):
+        distance = np.linalg.norm(pos[:, None] - pos[chosen], axis=-1).min(1)
+        distance[chosen] = -1
+        chosen.append(int(distance.argmax()))
+    return chosen
+
+
 def oracle(model: Interlacer, x: Any, pos: Any) -> Any:
     """One graph, with dense matrices; the masks are the power series that graph random features estimate."""
     count, neighbors = len(pos), nearest(pos, 3)
@@ -63,9 +77,15 @@ def oracle(model: Interlacer, x: Any, pos: Any) -> Any:
             h = h + attention(block.local, norm(block.norms[2], h), power_series(adjacency / 3, f)[None])
         elif model.local == 'message_passing':
             normed, local = norm(block.norms[2], h), np.zeros_like(h)
-            for i in range(count):
+            anchors = list(range(count)) if model.num_anchors is None else farthest(pos, model.num_anchors)
+            for i in anchors:
                 messages = [np.concatenate([normed[i], normed[j], pos[j] - pos[i]]) for j in neighbors[i]]
                 local[i] = mlp(block.local.mlp, np.stack(messages)).max(0)
+            for i in set(range(count)) - set(anchors):
+                a = min(anchors, key=lambda anchor: np.linalg.norm(pos[anchor] - pos[i]))
+                local[i] = mlp(
+                    block.local.from_anchor, np.concatenate([normed[i], normed[a] + local[a], pos[a] - pos[i]])[None]
+                )[0]
             h = h + local
     return model.max_step * np.tanh(linear(model.lin_out, h))
 
@@ -82,6 +102,45 @@ def test_forward_is_the_equations(local: str | None, heads: int, training: bool)
     for graph in range(len(SIZES)):
         nodes = (batch == graph).numpy()
         np.testing.assert_allclose(step[nodes], oracle(model, x.numpy()[nodes], pos.numpy()[nodes]), atol=1e-5)
+
+
+@pytest.mark.parametrize('num', [1, 3, 30])
+def test_anchors_of_a_batch_are_those_of_each_graph(num: int) -> None:
+    _, pos, batch = particles(SIZES)
+    pos[2] = pos[1]  # two particles in one place
+    graphs = batch + (batch > 0)  # graph 1 is empty
+    together = farthest_anchors(pos, num, Segments(len(pos), graphs, 5))
+    for graph in graphs.unique():
+        nodes = (graphs == graph).nonzero().squeeze(1)
+        anchors = farthest(pos[nodes].numpy(), num)
+        alone = farthest_anchors(pos[nodes], num, Segments(len(nodes)))
+        assert together.is_anchor[nodes].nonzero().squeeze(1).tolist() == sorted(anchors)
+        assert torch.equal(together.is_anchor[nodes], alone.is_anchor)
+        here = torch.isin(together.others, nodes)
+        assert torch.equal(together.others[here], nodes[alone.others])
+        assert torch.equal(together.closest[here], nodes[alone.closest])
+        distance = torch.cdist(pos[nodes], pos[nodes[anchors]])
+        assert torch.equal((pos[nodes[alone.others]] - pos[nodes[alone.closest]]).norm(dim=1), distance[alone.others].amin(1))
+
+
+def test_anchors_in_one_place_are_chosen_once() -> None:
+    pos = torch.zeros(4, 2)
+    assert farthest_anchors(pos, 3, Segments(4)).is_anchor.tolist() == [True, True, True, False]
+    assert farthest_anchors(pos, 9, Segments(4)).others.tolist() == []
+
+
+def test_all_particles_are_anchors_of_small_graphs() -> None:
+    x, pos, batch = particles([9, 4])
+    few, all_particles = make('message_passing', num_anchors=9), make('message_passing')
+    all_particles.load_state_dict({name: value for name, value in few.state_dict().items() if 'from_anchor' not in name})
+    assert torch.equal(few(x, pos, batch), all_particles(x, pos, batch))
+    assert str(few).endswith('num_neighbors=3, num_anchors=9)')
+
+
+def test_anchors_of_other_local_layers_are_refused() -> None:
+    for local in ('grf', None):
+        with pytest.raises(ValueError, match=f'^num_anchors: got 4 for local={local!r}'):
+            Interlacer(5, 8, local=local, num_anchors=4)
 
 
 @pytest.mark.parametrize('local', LOCALS)
@@ -104,8 +163,8 @@ def test_gradients_reach_every_parameter_through_the_rollout(local: str | None) 
 
 @pytest.mark.parametrize('local', LOCALS)
 def test_training_lowers_the_error(local: str | None) -> None:
-    torch.manual_seed(0)
-    model, (x, pos, batch) = Interlacer(5, 16, local=local).double(), particles(SIZES)
+    model, (x, pos, batch) = make(local, channels=16), particles(SIZES)
+    model.reset_parameters()
     target = pos + 0.1 * x[:, :3].tanh()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     losses = []
