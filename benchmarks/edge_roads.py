@@ -97,7 +97,7 @@ def train(job: Job) -> dict[str, Any]:
 def run(quick: bool, folder: Path) -> None:
     names = list(NETWORKS)[: 2 if quick else None]
     jobs = [Job(name, seed, quick) for seed in range(1 if quick else SEEDS) for name in names]
-    results = run_all(jobs, train, [EPOCHS, RATE, LAYERS, DEEP], kept_runs(folder, 'edge_roads', quick), processes=1)
+    results = run_all(jobs, train, [EPOCHS, RATE, LAYERS, DEEP], kept_runs(folder, 'edge_roads', quick))
     runs = {name: {job.seed: result for job, result in results.items() if job.model == name} for name in names}
     note = (
         'Deciles of the largest distance along roads within 16 edges, as in "Towards Quantifying Long-Range Interactions in '
