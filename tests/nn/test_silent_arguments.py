@@ -128,7 +128,11 @@ def test_a_gps_layer_warns_if_only_its_attention_gets_the_weights() -> None:
 
 
 @pytest.mark.parametrize(
-    'layer', [nn.GRFAttention(16, 4, importance=False, transition='weight'), nn.RWGNKAttention(16, 4, transition='weight')]
+    'layer',
+    [
+        nn.GRFAttention(16, 4, importance=False, transition='weight'),
+        nn.RWGNKAttention(16, 4, transition='weight', dynamic=True),
+    ],
 )
 def test_weights_that_get_no_gradient_warn_once(layer: torch.nn.Module) -> None:
     learned = WEIGHT.clone().requires_grad_()

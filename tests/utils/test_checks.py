@@ -78,7 +78,7 @@ GIVEN: dict[str, Callable[[], dict[str, Any]]] = {
     'GraphProperties': lambda: {'num_graphs': 10, 'least': 8, 'most': 9},
     'InducedCycles': lambda: {'num_pairs': 2, 'size': 6},
     'MajorityTrees': lambda: {'num_graphs': 5, 'size': 6},
-    'Interlacer': lambda: {'in_channels': 3, 'channels': 4},
+    'Interlacer': lambda: {'in_channels': 3, 'channels': 4, 'local': 'message_passing'},
     'KMIPAttention': lambda: {'channels': 4},
     'MGFormer': lambda: {'num_users': 2, 'num_items': 4},
     'MaskEncoding': lambda: {'mask': AdjacencyMask(), 'dim': 4},
