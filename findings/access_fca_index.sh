@@ -3,9 +3,10 @@
 #
 # Expected: in access.fca, supply_index is "the name of the column that holds the IDs" of supply_df, as demand_index is for demand_df.
 # normalize is "True to normalize the FCA series", as in the methods of Access, which divide by the mean weighted with the demand.
-# Seen: supply is joined by the row labels of its table, whatever supply_index says. With IDs in a column, and rows from 0 as pandas has them,
-# no site is found, and access is 0 everywhere. If IDs are numbers which are row labels of other sites as well, each site has the supply of another
-# one. normalize changes nothing. two_stage_fca and three_stage_fca have both, fca_ratio the second. The class Access does both itself, and is right.
+# Seen: supply is joined by the row labels of its table, whatever supply_index says. With IDs in a column, and rows from 0 as pandas has
+# them, no site is found, and access is 0 everywhere. If IDs are numbers which are row labels of other sites as well, each site has the
+# supply of another one. normalize changes nothing. two_stage_fca and three_stage_fca have both, fca_ratio the second. The class Access
+# does both itself, and is right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -55,8 +56,8 @@ for name, three in (('two_stage_fca', False), ('three_stage_fca', True)):
     assert np.allclose(labels, right) and not away.any() and np.allclose(swapped, by_definition([6, 2], three)), 'this has changed'
     assert np.allclose(normal, labels) and not np.allclose(weighted, right), 'this has changed'
 
-    whole = Access(demand_df=people, demand_index='geoid', demand_value='demand', supply_df=column, supply_index='site', supply_value='supply',
-                   cost_df=trips.copy(), cost_origin='origin', cost_dest='dest', cost_name='cost')  # fmt: skip
+    whole = Access(demand_df=people, demand_index='geoid', demand_value='demand', supply_df=column, supply_index='site',
+                   supply_value='supply', cost_df=trips.copy(), cost_origin='origin', cost_dest='dest', cost_name='cost')  # fmt: skip
     plain, scaled = (getattr(whole, name)(max_cost=10, weight_fn=weight, normalize=on).to_numpy()[:, -1] for on in (False, True))
     assert np.allclose(plain, right) and np.allclose(scaled, weighted), 'this has changed'
 

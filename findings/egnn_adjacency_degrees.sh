@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# egnn-pytorch 0.2.8, se3-transformer-pytorch 0.9.0: num_adj_degrees takes nodes of distance 4 for third neighbours, and neighbours for second ones.
+# egnn-pytorch 0.2.8, se3-transformer-pytorch 0.9.0: num_adj_degrees counts nodes of distance 4 as third neighbours.
 #
-# Expected: num_adj_degrees=3 "fetches up to 3rd degree neighbors" (README), and embeds this degree for each pair of nodes, the distance in
-# the graph. Farther nodes have degree 0.
+# Expected: num_adj_degrees=3 "fetches up to 3rd degree neighbors" (README), and embeds this degree for each pair of nodes, the distance
+# in the graph. Farther nodes have degree 0.
 # Seen: the matrix is squared at each step, in place of being multiplied by the one of the graph. Degree 3 are distances 3 and 4, degree 4
-# are distances 5 to 8. Without self-loops in the matrix, neighbours in a path have degree 2, as no walk of length 2 joins them: pairs which the
-# square does not contain are overwritten as well. All odd distances are lost. The README has self-loops in its matrix, and does not name them.
+# are distances 5 to 8. Without self-loops in the matrix, neighbours in a path have degree 2, as no walk of length 2 joins them: pairs
+# which the square does not contain are overwritten as well. All odd distances are lost. The README has self-loops in its matrix, and does
+# not name them.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -51,8 +52,8 @@ for loops in (True, False):
     adjacency = torch.from_numpy((distance == 1) | (loops & (distance == 0)))
     for name in models:
         seen = embedded(name, adjacency)
-        print(f'{name}, {"with" if loops else "without"} self-loops: degrees from the first node of a path {seen[0].tolist()}, expected {right[0].tolist()}. '
-              f'Wrong pairs: {(seen != right)[away].sum()} of {away.sum()}')  # fmt: skip
+        print(f'{name}, {"with" if loops else "without"} self-loops: degrees from the first node of a path {seen[0].tolist()}, '
+              f'expected {right[0].tolist()}. Wrong pairs: {(seen != right)[away].sum()} of {away.sum()}')  # fmt: skip
         if loops:  # The distance 4 is in degree 3, everything else is right.
             assert (seen == np.where(distance == 4, 3, right))[away].all(), 'this has changed'
         else:

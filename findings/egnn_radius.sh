@@ -2,9 +2,9 @@
 # egnn-pytorch 0.2.8: valid_radius has no effect without a mask, and with a mask it is compared with the square of the distance.
 #
 # Expected: EGNN(valid_radius=r) sends messages between points at most r apart. A mask of ones changes nothing.
-# Seen: the comparison is made with the squared distance: valid_radius=2 ends at distance 1.41, and valid_radius=0.5 reaches to 0.71. It is
-# only read with num_nearest_neighbors, and of these only with a mask. Without one, far points send messages, and move each other. A mask
-# of ones then changes the output. In se3-transformer-pytorch, the same option is a distance.
+# Seen: the comparison is made with the squared distance: valid_radius=2 ends at distance 1.41, and valid_radius=0.5 reaches to 0.71. It
+# is only read with num_nearest_neighbors, and of these only with a mask. Without one, far points send messages, and move each other. A
+# mask of ones then changes the output. In se3-transformer-pytorch, the same option is a distance.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

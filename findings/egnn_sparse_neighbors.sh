@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # egnn-pytorch 0.2.8: only_sparse_neighbors loses edges of the adjacency matrix, and adds others from nodes that are not adjacent.
 #
-# Expected: "Only attend to sparse neighbors, given to the network as an adjacency matrix" (README): with only_sparse_neighbors=True, a node has
-# messages from the nodes with 1 in its row.
-# Seen: each node takes as many nodes as the largest row has, and itself is always one of these. Of a matrix without self-loops, a node of the
-# largest degree loses a neighbour: the middle of a star has two of three, a cycle one of two. Which one it loses has no order. Without a
-# mask, nodes of a smaller degree are filled up with the nearest nodes that are not adjacent. A mask of ones removes these. With self-loops
-# and with a mask, as in the example, all is right.
+# Expected: "Only attend to sparse neighbors, given to the network as an adjacency matrix" (README): with only_sparse_neighbors=True, a
+# node has messages from the nodes with 1 in its row.
+# Seen: each node takes as many nodes as the largest row has, and itself is always one of these. Of a matrix without self-loops, a node of
+# the largest degree loses a neighbour: the middle of a star has two of three, a cycle one of two. Which one it loses has no order.
+# Without a mask, nodes of a smaller degree are filled up with the nearest nodes that are not adjacent. A mask of ones removes these. With
+# self-loops and with a mask, as in the example, all is right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -52,8 +52,8 @@ for name, edges in graphs.items():
             adjacency = torch.from_numpy(right + loops * np.eye(n, dtype=int)).bool()
             seen = senders(adjacency, mask)
             lost, added = int((right > seen).sum()), int((seen > right).sum())
-            print(f'{name}{", with self-loops" if loops else ""}{"" if mask is None else ", with a mask of ones"}: of {right.sum()} messages '
-                  f'along edges, {lost} are lost, and {added} come from nodes that are not adjacent')  # fmt: skip
+            print(f'{name}{", with self-loops" if loops else ""}{"" if mask is None else ", with a mask of ones"}: '
+                  f'of {right.sum()} messages along edges, {lost} are lost, and {added} come from nodes that are not adjacent')  # fmt: skip
             degree = right.sum(1)
             assert lost == (0 if loops else (degree == degree.max()).sum()), 'this has changed'
             assert (added > 0) == (mask is None and degree.min() < degree.max()), 'this has changed'

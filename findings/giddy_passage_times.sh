@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
 # giddy 2.3.8: if a Markov chain has two closed classes, mean first passage times within a class are infinite.
 #
-# Expected: mfpt gives the expected number of steps from a state to another, for "an ergodic/non-ergodic Markov transition probability matrix".
-# Within a class which the chain never leaves, it is finite, and is the same as for this class alone. Between two such classes it is infinite.
+# Expected: mfpt gives the expected number of steps from a state to another, for "an ergodic/non-ergodic Markov transition probability
+# matrix". Within a class which the chain never leaves, it is finite, and is the same as for this class alone. Between two such classes it
+# is infinite.
 # Seen: for each target, one system of equations holds all other states. Another closed class of two or more states makes it singular. The
 # error is caught, and the answer stays infinite for all states, also for the recurrence time of the target. Which classes are hit depends
-# on rounding: with 1/2 everywhere, all 16 values of four states are infinite, and with other numbers often one of two classes. The example of the
-# documentation has classes of one state, an absorbing one, which are right. On such chains: https://github.com/pysal/giddy/pull/109
+# on rounding: with 1/2 everywhere, all 16 values of four states are infinite, and with other numbers often one of two classes. The
+# example of the documentation has classes of one state, an absorbing one, which are right. On such chains:
+# https://github.com/pysal/giddy/pull/109
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet giddy==2.3.8 libpysal==4.14.1 esda==2.8.2 mapclassify==2.10.0 quantecon==0.11.4 numpy==2.4.6 scipy==1.17.1 \
-  pandas==3.1.1 matplotlib==3.11.2 geopandas==1.2.0
+"$folder/venv/bin/pip" install --quiet giddy==2.3.8 libpysal==4.14.1 esda==2.8.2 mapclassify==2.10.0 quantecon==0.11.4 \
+  numpy==2.4.6 scipy==1.17.1 pandas==3.1.1 matplotlib==3.11.2 geopandas==1.2.0
 cd "$folder"
 MPLBACKEND=Agg OMP_NUM_THREADS=1 "$folder/venv/bin/python" -W ignore - <<'PY'
 from importlib.metadata import version

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # giotto-tda 0.6.2: TransitionGraph returns numbers of transitions, so that states which follow each other often are far from each other.
 #
-# Expected: the transition graph is "a sparse matrix of zeros and ones", simple and unweighted: 1 if a state follows another one anywhere. The distance
-# of two such states in GraphGeodesicDistance, the next step of the example in the documentation, is 1.
-# Seen: a 1 is written for each transition, and the sparse matrix adds them up. A sequence that goes back and forth between two states has 3
-# there. The distance of these states is 2, by a detour along rare transitions, which seems shorter. Persistent homology of ordinal
-# partition networks is that of another metric then. unweighted=True in GraphGeodesicDistance undoes it, and is not the default.
-# An early version had it as well, which was said to be mended: https://github.com/giotto-ai/giotto-tda/issues/23
+# Expected: the transition graph is "a sparse matrix of zeros and ones", simple and unweighted: 1 if a state follows another one anywhere.
+# The distance of two such states in GraphGeodesicDistance, the next step of the example in the documentation, is 1.
+# Seen: a 1 is written for each transition, and the sparse matrix adds them up. A sequence that goes back and forth between two states has
+# 3 there. The distance of these states is 2, by a detour along rare transitions, which seems shorter. Persistent homology of ordinal
+# partition networks is that of another metric then. unweighted=True in GraphGeodesicDistance undoes it, and is not the default. An early
+# version had it as well, which was said to be mended: https://github.com/giotto-ai/giotto-tda/issues/23
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # inequality 1.1.2: the Schutz coefficient grows with the number of observations: of the same incomes, all twice, it is twice as large.
 #
-# Expected: the Schutz coefficient is the sum of the slopes of the Lorenz curve above 1, less 1, each times the share of the population (Schutz
-# 1951). In percent, it is 100 times the largest distance of the curve from the line of equality. Each person twice changes nothing.
-# Seen: each slope counts for 10 percent of the population, whatever the number of observations is: the formula of a table of deciles. Of five
-# incomes, the example of its own documentation, the coefficient is 7.5 and the distance 0.15, so that 15 is right. Of 1000 incomes the
-# coefficient is over 100, where 100 is the most there is. Only with ten observations it is right. Cities of different size can not be compared.
+# Expected: the Schutz coefficient is the sum of the slopes of the Lorenz curve above 1, less 1, each times the share of the population
+# (Schutz 1951). In percent, it is 100 times the largest distance of the curve from the line of equality. Each person twice changes
+# nothing.
+# Seen: each slope counts for 10 percent of the population, whatever the number of observations is: the formula of a table of deciles. Of
+# five incomes, the example of its own documentation, the coefficient is 7.5 and the distance 0.15, so that 15 is right. Of 1000 incomes
+# the coefficient is over 100, where 100 is the most there is. Only with ten observations it is right. Cities of different size can not be
+# compared.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

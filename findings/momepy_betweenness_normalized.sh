@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # momepy 0.11.0: betweenness_centrality ignores normalized without a radius, and endpoints with one.
 #
-# Expected: normalized is False by default, and "if True the betweenness values are normalized by 2/((n-1)(n-2))". A path with v at its end does not
-# count for v, by the formula in the documentation. A radius which covers the whole graph changes nothing.
-# Seen: without a radius, normalized does not reach the function of networkx, which then divides: values of nodes and of edges are normalized
-# by default, normalized=False does not help. endpoints=True is the default for whole graphs, where a dead end has more than 0, and has no effect with a
-# radius. So the same street has 0.83 in its whole graph and 2 in a radius that covers it. None of the options makes both equal, except
-# normalized=True with endpoints=False. On the two of them: https://github.com/pysal/momepy/pull/99
+# Expected: normalized is False by default, and "if True the betweenness values are normalized by 2/((n-1)(n-2))". A path with v at its
+# end does not count for v, by the formula in the documentation. A radius which covers the whole graph changes nothing.
+# Seen: without a radius, normalized does not reach the function of networkx, which then divides: values of nodes and of edges are
+# normalized by default, normalized=False does not help. endpoints=True is the default for whole graphs, where a dead end has more than 0,
+# and has no effect with a radius. So the same street has 0.83 in its whole graph and 2 in a radius that covers it. None of the options
+# makes both equal, except normalized=True with endpoints=False. On the two of them: https://github.com/pysal/momepy/pull/99
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet momepy==0.11.0 networkx==3.6.1 libpysal==4.14.1 geopandas==1.2.0 pandas==3.1.1 numpy==2.4.6 shapely==2.2.0
+"$folder/venv/bin/pip" install --quiet momepy==0.11.0 networkx==3.6.1 libpysal==4.14.1 geopandas==1.2.0 pandas==3.1.1 numpy==2.4.6 \
+  shapely==2.2.0
 cd "$folder"
 "$folder/venv/bin/python" -W ignore - <<'PY'
 from importlib.metadata import version

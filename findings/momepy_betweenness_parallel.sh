@@ -3,14 +3,15 @@
 #
 # Expected: the betweenness of an edge is the sum over all pairs of nodes of the fraction of shortest paths that pass through it. A longer
 # edge between the same nodes has 0. Two edges of the same length share the paths.
-# Seen: of parallel edges, the shortest is kept for the computation, and its value is written to all of them. A street that is ten times as
-# long, which no shortest path takes, has the largest value of the graph. Two streets of equal length have the whole value each, not half of it.
-# Parallel streets are common, and the function takes graphs that may have them (MultiGraph) only.
+# Seen: of parallel edges, the shortest is kept for the computation, and its value is written to all of them. A street that is ten times
+# as long, which no shortest path takes, has the largest value of the graph. Two streets of equal length have the whole value each, not
+# half of it. Parallel streets are common, and the function takes graphs that may have them (MultiGraph) only.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet momepy==0.11.0 networkx==3.6.1 libpysal==4.14.1 geopandas==1.2.0 pandas==3.1.1 numpy==2.4.6 shapely==2.2.0
+"$folder/venv/bin/pip" install --quiet momepy==0.11.0 networkx==3.6.1 libpysal==4.14.1 geopandas==1.2.0 pandas==3.1.1 numpy==2.4.6 \
+  shapely==2.2.0
 cd "$folder"
 "$folder/venv/bin/python" -W ignore - <<'PY'
 from importlib.metadata import version
@@ -57,7 +58,8 @@ for length in (10.0, 1.0):
     order = [(0, 1, 0), (1, 2, 0), (2, 3, 0), (1, 2, 1)]
     seen = np.array([done.edges[(float(u), 0.0), (float(v), 0.0), k]['betweenness'] for u, v, k in order])
     right = by_definition(edges)
-    print(f'a path of three streets of length 1, and one of length {length:.0f} beside the second: {seen.round(3)}, by the definition {right.round(3)}')
+    print(f'a path of three streets of length 1, and one of length {length:.0f} beside the second: {seen.round(3)}, '
+          f'by the definition {right.round(3)}')  # fmt: skip
     assert np.allclose(seen[[0, 2]], right[[0, 2]]), 'this has changed'
     assert seen[3] == seen[1] == seen.max() and right[3] < seen[3] - 0.3, 'this has changed'
 PY

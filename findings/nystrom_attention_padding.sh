@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
 # nystrom-attention 0.0.14: without a mask, tokens attend to the zeros that the layer itself adds to fill up its landmarks.
 #
-# Expected: the layer pads a sequence to a multiple of num_landmarks, which is its own affair: a mask of ones, or none, give the same output. With
-# one token per landmark, it is plain softmax attention (Xiong et al. 2021, section 3.2). A mean of values that are all 1 is 1.
-# Seen: without a mask, added tokens are keys with score 0 and value 0, and are in the means of the landmarks. With the default of 256 landmarks
-# and 5 tokens, 251 of 256 keys are zeros, and the mean of ones is 0.11 below. The fewer tokens, the smaller the output. The mask is padded
-# rightly, so that a mask of ones helps. Lengths that are multiples of num_landmarks are right. Nystromformer has it as well.
+# Expected: the layer pads a sequence to a multiple of num_landmarks, which is its own affair: a mask of ones, or none, give the same
+# output. With one token per landmark, it is plain softmax attention (Xiong et al. 2021, section 3.2). A mean of values that are all 1 is
+# 1.
+# Seen: without a mask, added tokens are keys with score 0 and value 0, and are in the means of the landmarks. With the default of 256
+# landmarks and 5 tokens, 251 of 256 keys are zeros, and the mean of ones is 0.11 below. The fewer tokens, the smaller the output. The
+# mask is padded rightly, so that a mask of ones helps. Lengths that are multiples of num_landmarks are right. Nystromformer has it as
+# well.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -47,8 +49,9 @@ with torch.no_grad():
         right = attention(x[0], layer)
         added = attention(torch.cat((torch.zeros(8 - n, dim), x[0])), layer)[8 - n :]
         free, masked = layer(x)[0].numpy(), layer(x, mask=ones)[0].numpy()
-        print(f'{n} tokens, 8 landmarks: distance from plain attention without a mask {np.abs(free - right).max():.4f}, with a mask of ones '
-              f'{np.abs(masked - right).max():.4f}. Without one, from attention to {8 - n} zeros as well {np.abs(free - added).max():.4f}')  # fmt: skip
+        print(f'{n} tokens, 8 landmarks: distance from plain attention without a mask {np.abs(free - right).max():.4f}, '
+              f'with a mask of ones {np.abs(masked - right).max():.4f}. '
+              f'Without one, from attention to {8 - n} zeros as well {np.abs(free - added).max():.4f}')  # fmt: skip
         assert np.allclose(masked, right, atol=1e-3) and np.allclose(free, added, atol=1e-3), 'this has changed'
         assert (np.abs(free - right).max() > 0.05) == (n == 5), 'this has changed'
 

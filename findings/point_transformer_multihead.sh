@@ -2,11 +2,12 @@
 # point-transformer-pytorch 0.1.5: the multi-head layer normalizes attention over the points that ask, so that masked points leak.
 #
 # Expected: in MultiheadPointTransformerLayer, the weights with which a point attends to others are positive, and sum to 1 in each channel
-# (Point Transformer, equation 3, a softmax over the neighbours). Masked points have weight 0, as in PointTransformerLayer of this package.
-# Seen: the channels were moved to the front, the axis of the softmax was not. It runs over the points that ask. The weights of a point sum to
-# something else than 1: where all values are 1, outputs are not. Only the weights that one point receives sum to 1. A masked point then has
-# the same score from all points, and its weight is 1 / n in each of them instead of 0. With num_neighbors, the weights of the k-th neighbours
-# of all points are shared among them. Only outputs of a whole cloud show it, of the right shape.
+# (Point Transformer, equation 3, a softmax over the neighbours). Masked points have weight 0, as in PointTransformerLayer of this
+# package.
+# Seen: the channels were moved to the front, the axis of the softmax was not. It runs over the points that ask. The weights of a point
+# sum to something else than 1: where all values are 1, outputs are not. Only the weights that one point receives sum to 1. A masked point
+# then has the same score from all points, and its weight is 1 / n in each of them instead of 0. With num_neighbors, the weights of the
+# k-th neighbours of all points are shared among them. Only outputs of a whole cloud show it, of the right shape.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -79,7 +80,8 @@ with torch.no_grad():
     means = [layer(x, pos)[0, :, 0].numpy() for layer in (one, many)]
     many.num_neighbors = 2
     near = many(x, pos)[0, :, 0].numpy()
-print(f'mean of values that are all 1, single head {means[0].round(3)}, several heads {means[1].round(3)}, of two neighbours {near.round(3)}')
+print(f'mean of values that are all 1, single head {means[0].round(3)}, several heads {means[1].round(3)}, '
+      f'of two neighbours {near.round(3)}')  # fmt: skip
 assert np.allclose(means[0], 1, atol=1e-5), 'this has changed'
 assert np.ptp(means[1]) > 0.02 and np.ptp(near) > 0.02, 'this has changed'
 PY

@@ -3,10 +3,11 @@
 #
 # Expected: cdf is the probability of a value "less than or equal to X". For discrete=True, it is the sum of pdf up to X. The distance D
 # of Kolmogorov and Smirnov of data drawn from a distribution goes to 0 with the number of data.
-# Seen: cdf is 0 at the smallest value, and the probability of less than X elsewhere: for Power_Law and Exponential, it is the sum of pdf without
-# the last term. For three others, it is the cdf of the continuous distribution, which no sum of pdf is: of a truncated power law,
-# 0.47 and not 0.55 of the values are 1. D of data drawn from these probabilities stays at 0.08, 0.03 and 0.015, however many there are. The
-# other measures of distance, and plots of ccdf beside data, have it as well. On X itself in the cdf of data: https://github.com/powerlaw-devs/powerlaw/pull/110
+# Seen: cdf is 0 at the smallest value, and the probability of less than X elsewhere: for Power_Law and Exponential, it is the sum of pdf
+# without the last term. For three others, it is the cdf of the continuous distribution, which no sum of pdf is: of a truncated power law,
+# 0.47 and not 0.55 of the values are 1. D of data drawn from these probabilities stays at 0.08, 0.03 and 0.015, however many there are.
+# The other measures of distance, and plots of ccdf beside data, have it as well. On X itself in the cdf of data:
+# https://github.com/powerlaw-devs/powerlaw/pull/110
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # product-key-memory 0.3.0: with concat_values_and_combine=True, the weights of the attention are never used, and keys do not learn.
 #
-# Expected: a product key memory returns a sum of the values of the best keys, with the softmax of their scores as weights (Lample et al. 2019,
-# section 3.1). The option only makes values smaller, and joins the heads by a matrix, "like multi-head attention" (README).
-# Seen: the weights are computed and dropped. The output is the plain sum of the topk values, however their scores differ. Queries and keys
-# have no gradient, so that training never changes what is looked up. The options attn_dropout and non_competitive_gates have no effect.
-# Without the option, all of this is right.
+# Expected: a product key memory returns a sum of the values of the best keys, with the softmax of their scores as weights (Lample et al.
+# 2019, section 3.1). The option only makes values smaller, and joins the heads by a matrix, "like multi-head attention" (README).
+# Seen: the weights are computed and dropped. The output is the plain sum of the topk values, however their scores differ. Queries and
+# keys have no gradient, so that training never changes what is looked up. The options attn_dropout and non_competitive_gates have no
+# effect. Without the option, all of this is right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -4,8 +4,9 @@
 # Expected: Sparse Sinkhorn attention sorts keys and values by the same matrix, and returns means of values of the bucket itself and of
 # the sorted one (Tay et al. 2020, section 3.2). Where all values are 0, so is the output.
 # Seen: the sorted values are a second copy of the sorted keys. Outputs are means of values and of keys, and values of other buckets are
-# never read. If kv_bucket_size differs from bucket_size, there is no bucket of its own, and values have no effect at all: the second half of
-# the weights of to_kv has gradient 0. The options n_sortcut and causal are right. There is no error, because keys have the shape of values.
+# never read. If kv_bucket_size differs from bucket_size, there is no bucket of its own, and values have no effect at all: the second half
+# of the weights of to_kv has gradient 0. The options n_sortcut and causal are right. There is no error, because keys have the shape of
+# values.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -52,7 +53,8 @@ print(f'distance of the output from the definition {error:.3f}, from one with so
 assert error > 0.1 and other < 1e-5, 'this has changed'
 
 zero = torch.zeros_like(v)
-for name, options, wrong in (('', {}, True), (' with n_sortcut=1', {'n_sortcut': 1}, False), (' with kv_bucket_size=3', {'kv_bucket_size': 3}, True)):
+kinds = (('', {}, True), (' with n_sortcut=1', {'n_sortcut': 1}, False), (' with kv_bucket_size=3', {'kv_bucket_size': 3}, True))
+for name, options, wrong in kinds:
     part = SinkhornAttention(size, width, width, 1, length, **options)
     most, moved = float(part(q, k, zero).abs().max()), float((part(q, k, v) - part(q, k, zero)).abs().max())
     print(f'attention{name}: of values that are all 0, the largest output is {most:.3f}, and other values move it by {moved:.3f}')
@@ -73,6 +75,7 @@ for causal in (False, True):
 model = SinkhornTransformer(4, 1, length, heads=2, bucket_size=size, kv_bucket_size=3)
 model(x).square().sum().backward()
 gradient = next(p.grad for name, p in model.named_parameters() if name.endswith('to_kv.weight'))
-print(f'model with kv_bucket_size=3: largest gradient of the weights of keys {float(gradient[:4].abs().max()):.4f}, of values {float(gradient[4:].abs().max()):.4f}')
+keys, values = (float(part.abs().max()) for part in (gradient[:4], gradient[4:]))
+print(f'model with kv_bucket_size=3: largest gradient of the weights of keys {keys:.4f}, of values {values:.4f}')
 assert gradient[:4].any() and not gradient[4:].any(), 'this has changed'
 PY
