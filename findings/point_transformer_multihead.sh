@@ -7,7 +7,7 @@
 # Seen: the channels were moved to the front, the axis of the softmax was not. It runs over the points that ask. The weights of a point
 # sum to something else than 1: where all values are 1, outputs are not. Only the weights that one point receives sum to 1. A masked point
 # then has the same score from all points, and its weight is 1 / n in each of them instead of 0. With num_neighbors, the weights of the
-# k-th neighbours of all points are shared among them. Only outputs of a whole cloud show it, of the right shape.
+# k-th neighbours of all points are shared among them. Outputs have the right shape, and there is no warning.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
