@@ -149,6 +149,9 @@ BENCHMARKS = {
         'distances, eccentricities and diameters: masks compared with message passing',
         ('graph_properties', 'graph_properties_larger'),
     ),
+    'graph_properties_performer': Benchmark(
+        'long_range/protocol', 'the same with Performer', ('graph_properties_performer',), 'performer'
+    ),
     'families': Benchmark('long_range/protocol', 'the same on graphs of larger diameters', ('families',), 'families'),
     'spins': Benchmark('long_range/protocol', 'energies of spins with interactions of long range', ('spins',), 'spins'),
     'edge_types': Benchmark('edge_types', 'a task that needs the types of edges', ('edge_types',)),

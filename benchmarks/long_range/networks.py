@@ -75,6 +75,9 @@ MODELS = {
     'softmax with distances': Model(_softmax, 3, _GRAPHORMER),
     'softmax with distances, one layer': Model(_softmax, 1, f'{_GRAPHORMER}, without norm', norm=False),
     'GPS, softmax': Model(lambda width: GPSConv(width, _gin(width), HEADS), 6, 'GIN beside softmax attention, encodings'),
+    'GPS, Performer': Model(
+        lambda width: GPSConv(width, _gin(width), HEADS, attn_type='performer'), 6, 'GIN beside Performer, encodings'
+    ),
     'GCN': Model(lambda width: GCNConv(width, width), 16, 'message passing', 1),
     'GAT': Model(lambda width: GATConv(width, width // HEADS, HEADS), 16, 'message passing'),
     'SAGE': Model(lambda width: SAGEConv(width, width), 16, 'message passing', 1),

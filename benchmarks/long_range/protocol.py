@@ -14,12 +14,12 @@ from benchmarks.long_range.tasks import PROPERTIES, TASKS
 from benchmarks.long_range.training import PARAMETERS, Job, train
 from pyg_topomask.apps.runs.compare import mean_error, verdict
 
-__all__ = ['families', 'run', 'spins']
+__all__ = ['families', 'performer', 'run', 'spins']
 
 #: The seeds and the learning rate of the papers on graph properties.
 SEEDS, RATE = (41, 95, 12, 35), 3e-3
 MASKS = ('Hop with sums, geometric, one layer', 'Hop with sums, geometric', 'Hop with sums', 'Hop', 'Toeplitz')
-BEST = MASKS[0]
+BEST, MODELS_OF_GPS = MASKS[0], ('GPS, softmax', 'GPS, Performer')
 #: The models that train for longer, with their epochs and numbers of seeds by property, and those of the picture.
 LONG = {
     BEST: (100, (4, 2, 2)),
@@ -29,6 +29,8 @@ LONG = {
     'GIN': (60, (2, 2, 2)),
 }
 DRAWN = (*LONG, 'PNA')
+#: The models of tables of their own.
+APART = ('Toeplitz', 'GPS, Performer')
 #: The models of a smoke run.
 FEW = (BEST, 'Hop', 'GIN')
 Jobs = Sequence[Job]
@@ -44,7 +46,7 @@ _NETWORK = (
 
 
 def run(quick: bool, folder: Path) -> None:
-    jobs = _jobs(PROPERTIES, [name for name in MODELS if name != 'Toeplitz'], 15, 2)
+    jobs = _jobs(PROPERTIES, [name for name in MODELS if name not in APART], 15, 2)
     for model, (epochs, seeds) in LONG.items():
         jobs += [job for task, number in zip(PROPERTIES, seeds, strict=True) for job in _jobs([task], [model], epochs, number)]
     jobs, results = _run('graph_properties', jobs, quick, folder)
@@ -59,6 +61,16 @@ def run(quick: bool, folder: Path) -> None:
         'graph_properties', 'Distances, eccentricities and diameters of small graphs', note, _rows(results, jobs, _log), folder
     )
     _write_larger(results, jobs, folder)
+
+
+def performer(quick: bool, folder: Path) -> None:
+    jobs, results = _run('performer', _jobs(PROPERTIES, [BEST, *MODELS_OF_GPS], 15, 2), quick, folder)
+    note = (
+        'Graphs, protocol and measure are those of the first rows of the table graph_properties, with the attention of '
+        f"Performer in PyG's layer of GPS. {_NETWORK}"
+    )
+    title = 'Distances, eccentricities and diameters of small graphs: Performer'
+    write_table('graph_properties_performer', title, note, _rows(results, jobs, _log), folder)
 
 
 def families(quick: bool, folder: Path) -> None:
