@@ -14,7 +14,6 @@ from torch import Tensor
 from torch_geometric.data import Data
 
 from pyg_topomask.feature_maps import (
-    FEATURE_MAPS,
     DenseExponentialFeatures,
     EluFeatures,
     FavorFeatures,
@@ -26,8 +25,8 @@ from pyg_topomask.feature_maps import (
     ReLUFeatures,
     SimplexFeatures,
     SquareFeatures,
-    feature_map_of_name,
 )
+from pyg_topomask.feature_maps.names import FEATURE_MAPS, feature_map_of_name
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import GRFMask, PackingMask
 from pyg_topomask.ops import masked_linear_attention

@@ -14,7 +14,7 @@ from torch_geometric.nn.attention import PerformerAttention, PolynormerAttention
 from torch_geometric.utils import to_dense_batch
 
 from benchmarks.accuracy.encodings import EIGENVECTORS, STEPS
-from pyg_topomask.feature_maps import FEATURE_MAPS
+from pyg_topomask.feature_maps.names import FEATURE_MAPS
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,

@@ -12,7 +12,8 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
+from pyg_topomask.feature_maps.feature_map import FeatureMap
+from pyg_topomask.feature_maps.names import feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask, PackingMask
 from pyg_topomask.masks.base.kinds import LogarithmicMask

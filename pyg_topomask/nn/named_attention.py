@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, HopMask, SinDegreeMask, ToeplitzMask
 from pyg_topomask.masks.base.kinds import warn_of_lost_gradient

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from typing import TypedDict
 
-from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.masks.options import (
     AsymmetricGRFOptions,
     GRFOptions,

@@ -33,7 +33,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.utils import scatter
 
 from pyg_topomask import Graph, masks, nn
-from pyg_topomask.feature_maps import FEATURE_MAPS
+from pyg_topomask.feature_maps.names import FEATURE_MAPS
 from pyg_topomask.nn import models
 
 pytestmark = pytest.mark.filterwarnings('ignore:(The spectral radius|max_walk_length is|order is)')

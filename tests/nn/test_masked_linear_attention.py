@@ -11,7 +11,8 @@ from torch_geometric.nn import GraphNorm, Sequential
 from torch_geometric.utils import to_torch_csr_tensor
 
 from pyg_topomask import Graph
-from pyg_topomask.feature_maps import FEATURE_MAPS, FavorFeatures
+from pyg_topomask.feature_maps import FavorFeatures
+from pyg_topomask.feature_maps.names import FEATURE_MAPS
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LowRankMask, Mask, PackingMask
 from pyg_topomask.nn import MaskedLinearAttention
 from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant

@@ -9,7 +9,7 @@ from grids import covering
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
-from pyg_topomask.feature_maps import FEATURE_MAPS, feature_map_of_name
+from pyg_topomask.feature_maps.names import FEATURE_MAPS, feature_map_of_name
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import AdjacencyMask, GRFMask, HeatKernelMask, Mask, PackingMask, PowerSeriesMask
 from pyg_topomask.nn import KMIPAttention

@@ -17,7 +17,7 @@ import pyg_topomask.nn.models
 import pyg_topomask.transforms
 from pyg_topomask.apps.catalog import FILE, Sections
 from pyg_topomask.apps.datasets import DATASETS
-from pyg_topomask.feature_maps import FEATURE_MAPS
+from pyg_topomask.feature_maps.names import FEATURE_MAPS
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, ATTN_TYPES
 from pyg_topomask.graphgym.names.layers import LOCAL_LAYERS
 from pyg_topomask.graphgym.names.masks import MASKS

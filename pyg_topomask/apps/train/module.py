@@ -27,7 +27,7 @@ from pyg_topomask.apps.runs.devices import HostCopy, num_processes, rank, total
 from pyg_topomask.apps.runs.run import EpochBar, Row, Run
 from pyg_topomask.apps.train.metrics import EpochMeter, labelled_loss
 from pyg_topomask.errors import warn
-from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.masks import StochasticRPEMask

@@ -32,7 +32,8 @@ from pyg_topomask.apps.train.checks import (
 from pyg_topomask.apps.train.metrics import check_metric_best, higher_is_better, metric_best, truncate_stats
 from pyg_topomask.apps.train.module import RunModule, modules_with_random_features
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.feature_maps import FEATURE_MAPS, FeatureMap
+from pyg_topomask.feature_maps.feature_map import FeatureMap
+from pyg_topomask.feature_maps.names import FEATURE_MAPS
 from pyg_topomask.graphgym.configuration import FREE_OPTIONS, LENGTH_OPTION, load_config, run_name
 from pyg_topomask.graphgym.data.loaders import create_loaders, shard_loaders
 from pyg_topomask.graphgym.names.networks import registered_modules

@@ -14,7 +14,7 @@ from torch_geometric.nn.inits import reset
 from torch_geometric.typing import Adj
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.feature_maps import FavorFeatures
+from pyg_topomask.feature_maps.random_features import FavorFeatures
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import RWGNKMask
 from pyg_topomask.nn.inputs import as_graph, check_features, check_input_channels, compiled_if_prepared, linear

@@ -14,7 +14,8 @@ from torch_geometric.data import Data
 from torch_geometric.nn.inits import reset
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.feature_maps import FeatureMap, feature_map_of_name
+from pyg_topomask.feature_maps.feature_map import FeatureMap
+from pyg_topomask.feature_maps.names import feature_map_of_name
 from pyg_topomask.graphs.edges import grid_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments

@@ -10,7 +10,7 @@ from torch import Tensor
 from torch_geometric.nn.inits import reset
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.feature_maps import FeatureMap
+from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.nn.inputs import check_dtype
 from pyg_topomask.nn.models.grid_encoder import GridEncoder, LayerMask
 from pyg_topomask.utils.checks import check_size, is_whole

@@ -8,7 +8,8 @@ from grids import covering
 from torch import Tensor
 
 from pyg_topomask import Graph
-from pyg_topomask.feature_maps import FEATURE_MAPS, FavorFeatures
+from pyg_topomask.feature_maps import FavorFeatures
+from pyg_topomask.feature_maps.names import FEATURE_MAPS
 from pyg_topomask.masks import AdjacencyMask, GRFMask, LowRankMask, PackingMask, ToeplitzMask
 from pyg_topomask.nn.models import TopologicalViT
 
