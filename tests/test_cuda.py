@@ -21,6 +21,7 @@ from torch_geometric.nn import GCNConv
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask import Graph, feature_maps, masks, nn, transforms
+from pyg_topomask.feature_maps.names import FEATURE_MAPS
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn import models
@@ -173,11 +174,11 @@ def test_softmax_attention(name: str) -> None:
     assert_alike(run)
 
 
-@pytest.mark.parametrize('name', feature_maps.FEATURE_MAPS)
+@pytest.mark.parametrize('name', FEATURE_MAPS)
 def test_feature_maps(name: str) -> None:
     """Of scores, relative to the largest of their row: only a GPU divides features by factors that cancel in attention."""
     torch.manual_seed(0)
-    features = feature_maps.FEATURE_MAPS[name](CHANNELS)
+    features = FEATURE_MAPS[name](CHANNELS)
 
     def run(device: torch.device) -> list[Tensor]:
         q, k = leaves = [random(seed, 20, HEADS, CHANNELS).to(device).requires_grad_() for seed in (1, 2)]
