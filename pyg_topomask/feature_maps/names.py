@@ -14,7 +14,6 @@ from pyg_topomask.feature_maps.random_features import (
     SimplexFeatures,
 )
 
-
 FEATURE_MAPS: dict[str, type[FeatureMap]] = {
     'relu': ReLUFeatures,
     'elu': EluFeatures,
