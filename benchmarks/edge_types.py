@@ -181,7 +181,9 @@ def train(job: Job) -> dict[str, Any]:
     return {**accuracies, 'seconds': seconds, 'parameters': count_parameters(network)}
 
 
-def fit(network: Module, loader: DataLoader, epochs: int, rate: float, loss: Callable[[Tensor, Tensor], Tensor]) -> float:
+def fit(
+    network: Module, loader: DataLoader | list[Data], epochs: int, rate: float, loss: Callable[[Tensor, Tensor], Tensor]
+) -> float:
     r"""Trains a network with one cycle of rates, and returns the seconds of the processor."""
     optimizer = torch.optim.AdamW(network.parameters(), rate)
     scheduler = torch.optim.lr_scheduler.OneCycleLR(optimizer, rate, total_steps=epochs * len(loader))

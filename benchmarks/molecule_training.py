@@ -22,7 +22,7 @@ from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask
 from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
 from pyg_topomask.nn.local_layers import GatedGCNConv
 
-__all__ = ['DEPTH', 'MODELS', 'RATE', 'TASKS', 'Job', 'Task', 'train']
+__all__ = ['DEPTH', 'MODELS', 'RATE', 'TASKS', 'Job', 'Task', 'masked', 'train']
 
 DEPTH, RATE = 3, 3e-3
 PARTS = ('train', 'val', 'test')
@@ -69,7 +69,8 @@ def _weights(learned: bool) -> EdgeWeights | None:
         return EdgeWeights(WIDTH, WIDTH, symmetric=True) if learned else None
 
 
-def _masked(mask: Callable[[], Mask], learned: bool) -> Callable[[], Module]:
+def masked(mask: Callable[[], Mask], learned: bool) -> Callable[[], Module]:
+    r"""Returns what makes a layer of linear attention under a mask, whose edge weights may be learned."""
     return lambda: Weighted(mask(), _weights(learned))
 
 
@@ -87,12 +88,12 @@ def _series() -> Mask:
 
 #: What makes a layer of each model.
 MODELS: dict[str, Callable[[], Module]] = {
-    'PowerSeries': _masked(_series, False),
-    'PowerSeries, learned weights': _masked(_series, True),
-    'HeatKernel': _masked(lambda: HeatKernelMask(HEADS), False),
-    'HeatKernel, learned weights': _masked(lambda: HeatKernelMask(HEADS), True),
-    'GRF': _masked(lambda: GRFMask(HEADS), False),
-    'GRF, learned weights': _masked(lambda: GRFMask(HEADS), True),
+    'PowerSeries': masked(_series, False),
+    'PowerSeries, learned weights': masked(_series, True),
+    'HeatKernel': masked(lambda: HeatKernelMask(HEADS), False),
+    'HeatKernel, learned weights': masked(lambda: HeatKernelMask(HEADS), True),
+    'GRF': masked(lambda: GRFMask(HEADS), False),
+    'GRF, learned weights': masked(lambda: GRFMask(HEADS), True),
     'GINE': gine,
     'GatedGCN': lambda: GatedGCNConv(WIDTH),
     'GPS: GINE and softmax attention': lambda: _gps(None),
