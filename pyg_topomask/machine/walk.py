@@ -150,9 +150,10 @@ def _walk(
     begin, end, base, num_walks, first, edges, factor, local_id, survival, halting, coupled, ratio, cumulative, going,
     ranked, offset, bits, places, opening, room, starts, visited, lengths, loads, crossed,
 ):  # fmt: skip
-    # If halting, ratio, cumulative, going or ranked is None, Numba compiles a version without the feature: antithetic lengths,
-    # importance weights, weighted transitions, repelling walkers or merging. Where visits are not merged, crossed may get twice
-    # the edge before each of them, and one more if the walker goes on.
+    # If halting, ratio or cumulative is empty, there are no antithetic lengths, importance weights or weighted transitions. If
+    # going or ranked is None, Numba compiles a version without repelling walkers or merging. Where visits are not merged,
+    # crossed may get twice the edge before each of them, and one more if the walker goes on.
+    antithetic, importance, weighted = len(halting) > 0, len(ratio) > 0, len(cumulative) > 0
     most_visits = 1 + num_walks * (len(survival) - 1)
     keys = np.empty(0 if ranked is None else most_visits, np.int64)
     values = np.empty(0 if ranked is None else most_visits, factor.dtype)
@@ -179,7 +180,7 @@ def _walk(
         for walker in range(num_walks):
             counter = local_id[place_of_start] * num_walks + walker
             key[walker] = splitmix(np.uint64(counter) + offset)
-            if halting is None:
+            if not antithetic:
                 second = counter & coupled
                 hops[walker] = _hops(splitmix(np.uint64(counter - second) + offset), survival, second)
             else:
@@ -203,16 +204,16 @@ def _walk(
                     continue
                 if going is not None:
                     hop = choice[walker]
-                elif cumulative is None:
+                elif not weighted:
                     hop = np.int64(_number(key[walker], step) * degree[walker])
                 else:
                     hop = _search(cumulative, row[walker], degree[walker], position[walker] + _number(key[walker], step))
                 taken = np.uint64(row[walker] + hop) << _TWO
                 carried, reached = load[walker], edges[taken]
-                if ratio is not None:
+                if importance:
                     carried = carried * factor[taken | _THREE] * ratio[np.uint64(step - 1)]
                     load[walker] = carried
-                if going is not None or cumulative is not None:
+                if going is not None or weighted:
                     position[walker] = reached
                 row[walker] = edges[taken | _ONE]
                 degree[walker] = edges[taken | _TWO]
@@ -268,9 +269,9 @@ def walk(
     # Four consecutive numbers per edge: Numba multiplies for two indices, and shifts for one.
     tables = [tensor.contiguous().numpy() for tensor in (first, edges.flatten(), factor.flatten(), position)]
     probability, tiny = survival.numpy(), torch.finfo(survival.dtype).tiny
-    halting = (1.0 - survival[1:] / survival[:-1].clamp(min=tiny)).numpy() if antithetic else None
-    ratio = (survival[:-1] / survival[1:]).to(factor.dtype).numpy() if importance else None
-    cumulative = None if targets is None else targets.contiguous().numpy()
+    halting = (1.0 - survival[1:] / survival[:-1].clamp(min=tiny)).numpy() if antithetic else probability[:0]
+    ratio = (survival[:-1] / survival[1:]).to(factor.dtype).numpy() if importance else tables[2][:0]
+    cumulative = np.empty(0) if targets is None else targets.contiguous().numpy()
     counters = np.uint64(offset & ((1 << 64) - 1))
 
     num_shares = _SHARES * torch.get_num_threads() if len(nodes) * width > _ALONE else 1
