@@ -56,6 +56,10 @@ def _softmax(width: int) -> Module:
     return MaskedSoftmaxAttention(width, HEADS, HopMask(HEADS, MOST_HOPS))
 
 
+def _performer(width: int, head_channels: int) -> Module:
+    return GPSConv(width, _gin(width), HEADS, attn_type='performer', attn_kwargs={'head_channels': head_channels})
+
+
 _GRAPHORMER = 'softmax attention whose bias is a learned function of the distance, as in Graphormer'
 #: The models by name.
 MODELS = {
@@ -76,7 +80,10 @@ MODELS = {
     'softmax with distances, one layer': Model(_softmax, 1, f'{_GRAPHORMER}, without norm', norm=False),
     'GPS, softmax': Model(lambda width: GPSConv(width, _gin(width), HEADS), 6, 'GIN beside softmax attention, encodings'),
     'GPS, Performer': Model(
-        lambda width: GPSConv(width, _gin(width), HEADS, attn_type='performer'), 6, 'GIN beside Performer, encodings'
+        lambda width: _performer(width, 64), 6, "GIN beside Performer, PyG's 64 channels in each head, encodings"
+    ),
+    'GPS, narrow Performer': Model(
+        lambda width: _performer(width, width // HEADS), 6, 'GIN beside Performer, heads that share the channels, encodings'
     ),
     'GCN': Model(lambda width: GCNConv(width, width), 16, 'message passing', 1),
     'GAT': Model(lambda width: GATConv(width, width // HEADS, HEADS), 16, 'message passing'),
