@@ -142,7 +142,7 @@ class Stack(Module):
             if isinstance(layer, GatedGCNConv):  # it also changes the edges
                 change, edge_attr = layer(*given)
             else:
-                change = layer(*given, graph) if isinstance(layer, Weighted) else layer(*given)
+                change = layer(*given) if isinstance(layer, GINEConv) else layer(*given, graph)
             x = x + change
             x = x + self.blocks[place](self.norms[2 * place + 1](x))
         return x

@@ -18,8 +18,8 @@ from benchmarks.edge_types import HEADS, WIDTH, Job, Stack, Weighted, fit, gine
 from benchmarks.harness import count_parameters
 from benchmarks.molecules import molecules_of_moleculenet, molecules_of_zinc
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import GRFMask, HeatKernelMask, Mask, PowerSeriesMask
-from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, TopoGPSConv
+from pyg_topomask.masks import GRFMask, HeatKernelMask, HopMask, Mask, PowerSeriesMask
+from pyg_topomask.nn import EdgeWeights, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv
 from pyg_topomask.nn.local_layers import GatedGCNConv
 
 __all__ = ['DEPTH', 'MODELS', 'RATE', 'TASKS', 'Job', 'Task', 'masked', 'train']
@@ -54,12 +54,14 @@ def _of_moleculenet(file: str, smiles: str, target: str) -> Callable[[int], tupl
 
 
 ESOL = _of_moleculenet('esol/raw/delaney-processed.csv', 'smiles', 'measured log solubility in mols per litre')
+LIPO = _of_moleculenet('lipo/raw/Lipophilicity.csv', 'smiles', 'exp')
 BACE = _of_moleculenet('bace/raw/bace.csv.gz', 'mol', 'Class')
 ENTROPY = binary_cross_entropy_with_logits
 TASKS = {
     'ZINC': Task(lambda seed: _drawn(molecules_of_zinc(), seed), l1_loss, 'MAE', mean_absolute_error, 20),
     'ESOL': Task(ESOL, mse_loss, 'RMSE', root_mean_squared_error, 30),
     'BACE': Task(BACE, ENTROPY, 'ROC AUC', roc_auc_score, 20, maximize=True),
+    'Lipophilicity': Task(LIPO, mse_loss, 'RMSE', root_mean_squared_error, 12),
 }
 
 
@@ -72,6 +74,24 @@ def _weights(learned: bool) -> EdgeWeights | None:
 def masked(mask: Callable[[], Mask], learned: bool) -> Callable[[], Module]:
     r"""Returns what makes a layer of linear attention under a mask, whose edge weights may be learned."""
     return lambda: Weighted(mask(), _weights(learned))
+
+
+class Softmax(Module):
+    r"""Softmax attention under a mask, whose logits and values may read edge features."""
+
+    def __init__(self, reads_edges: bool) -> None:
+        super().__init__()
+        self.attention = MaskedSoftmaxAttention(WIDTH, HEADS, HopMask(HEADS, max_hops=4, positive=True))
+        self.reads_edges = reads_edges
+        if reads_edges:  # all other parameters start as those of the layer without
+            alone = self.attention
+            with torch.random.fork_rng(devices=[]):
+                self.attention = MaskedSoftmaxAttention(WIDTH, HEADS, alone.mask, edge_dim=WIDTH)
+            self.attention.load_state_dict(alone.state_dict(), strict=False)
+
+    def forward(self, x: Tensor, edge_index: Tensor, edge_attr: Tensor, graph: Graph) -> Tensor:
+        out: Tensor = self.attention(x, graph=graph, edge_attr=edge_attr if self.reads_edges else None)
+        return out
 
 
 def _gps(mask: Mask | None, learned: bool = False) -> TopoGPSConv:
@@ -94,6 +114,8 @@ MODELS: dict[str, Callable[[], Module]] = {
     'HeatKernel, learned weights': masked(lambda: HeatKernelMask(HEADS), True),
     'GRF': masked(lambda: GRFMask(HEADS), False),
     'GRF, learned weights': masked(lambda: GRFMask(HEADS), True),
+    'Hop with softmax': lambda: Softmax(False),
+    'Hop with softmax, edge features': lambda: Softmax(True),
     'GINE': gine,
     'GatedGCN': lambda: GatedGCNConv(WIDTH),
     'GPS: GINE and softmax attention': lambda: _gps(None),

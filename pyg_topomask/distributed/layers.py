@@ -117,7 +117,7 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
         key, value = halo.gather_all(k.to(dtype), v.to(dtype))
-        out, _ = attend_softmax(halo.pad(q.to(dtype)), key, value, entries, dropout)
+        out = attend_softmax(halo.pad(q.to(dtype)), key, value, entries, dropout).out
         return out[: q.size(0)].to(v.dtype)
 
 
@@ -148,7 +148,7 @@ def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, gr
     index = halo.pad(halo.extended(nodes.flatten()).view_as(nodes))
     chosen = torch.zeros_like(index, dtype=torch.bool)
     chosen[: q.size(0)] = True
-    out, _ = attend_pairs(halo.pad(q.to(dtype)), keys, values, pattern_of_slots(index, chosen), dropout)
+    out = attend_pairs(halo.pad(q.to(dtype)), keys, values, pattern_of_slots(index, chosen), dropout).out
     return out[: q.size(0)].to(v.dtype)
 
 

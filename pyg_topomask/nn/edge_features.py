@@ -19,6 +19,7 @@ from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks import Mask
 from pyg_topomask.nn.inputs import check_dtype, check_features, check_input_channels, input_of, linear
 from pyg_topomask.operators.forms import Entries
+from pyg_topomask.operators.sparse_matmul import spmm
 from pyg_topomask.utils.checks import check_size, described
 from pyg_topomask.utils.functorch import outside_transforms, readable, unwrapped
 from pyg_topomask.utils.options import instance_of
@@ -167,25 +168,28 @@ def _mean_of_directions(logit: Tensor, ends: Tensor) -> Tensor:
 _LARGEST = 40.0
 
 
-class EdgeBias(Module):
-    r"""Adds a learned bias to the logits of pairs of nodes that are edges, :math:`b_{ij} = \mathbf{w}^{\top} \mathbf{e}_{ij} +
-    c` in each head, 0 at first. The bias of several edges of a pair is :math:`\log \operatorname{mean} \exp b`. Time and memory
-    are linear in the numbers of edges and of pairs.
+class EdgeTerms(Module):
+    r"""What edges add to attention over pairs of nodes, from their features, in each head: a bias :math:`b = \mathbf{w}^{\top}
+    \mathbf{e} + c` of the logit, and a vector :math:`\mathbf{u} = \mathbf{W} \mathbf{e} + \mathbf{c}` of the value, both 0 at
+    first. Several edges :math:`e` of a pair have the bias :math:`\log \operatorname{mean}_e \exp b_e`, and the vector
+    :math:`\sum_e \operatorname{softmax}_e(b_e) \, \mathbf{u}_e`. Time is linear in the numbers of edges and of pairs. Training
+    stores :math:`O(E (D + H))` numbers.
     """
 
-    def __init__(self, edge_dim: int, heads: int) -> None:
+    def __init__(self, edge_dim: int, heads: int, val_dim: int) -> None:
         super().__init__()
         check_size(edge_dim=edge_dim)
-        self.lin = Linear(edge_dim, heads)
+        self.lin_bias = Linear(edge_dim, heads)
+        self.lin_value = Linear(edge_dim, heads * val_dim)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
-        for parameter in self.lin.parameters():
+        for parameter in self.parameters():
             torch.nn.init.zeros_(parameter)
 
-    def forward(self, edge_attr: Tensor, graph: Graph, flow: str) -> PairFactors:
-        check_edge_features(edge_attr, graph.num_edges, *input_of(self.lin))
-        bias = self.lin(edge_attr)
+    def forward(self, edge_attr: Tensor, graph: Graph, flow: str) -> TermsOfPairs:
+        check_edge_features(edge_attr, graph.num_edges, *input_of(self.lin_bias))
+        bias = self.lin_bias(edge_attr)
         bias = bias.to(torch.promote_types(bias.dtype, torch.float32))  # autocast would round its exponential
         small = readable(bias) and bool((bias.abs() <= _LARGEST).all())
         if not small and readable(bias) and not bool(bias.isfinite().all()):
@@ -199,24 +203,43 @@ class EdgeBias(Module):
             place = pairs.slot.unsqueeze(1).expand_as(bias)
             highest = highest.scatter_reduce(0, place, bias.detach(), 'amax', include_self=False)
             bias = bias - highest.index_select(0, pairs.slot)
-        mean = torch.zeros_like(highest).index_add(0, pairs.slot, bias.exp()) / pairs.size
-        return PairFactors(pairs, mean.t(), None if small else highest.t())
+        factor = bias.exp()
+        total = torch.zeros_like(highest).index_add(0, pairs.slot, factor)
+        share = factor / total.index_select(0, pairs.slot)
+        return TermsOfPairs(pairs, (total / pairs.size).t(), None if small else highest.t(), share, edge_attr, self.lin_value)
 
 
 class _Pairs(NamedTuple):
     r"""The distinct pairs :math:`(i, j)` of nodes that are edges."""
 
+    num_nodes: int
     key: Tensor  # the numbers iN + j of the pairs, ascending, [P]
     slot: Tensor  # the pair of each edge, [E]
     size: Tensor  # the number of edges of each pair, [P, 1]
     found: list[tuple[SparsePattern, tuple[Tensor, Tensor]]]  # the pattern in which the pairs were found last, and where
+    incidence: list[SparsePattern]  # the matrix of :meth:`edges_of_nodes` for the number of heads that asked last
 
     @classmethod
     @outside_transforms
     def of(cls, graph: Graph, flow: str) -> _Pairs:
         size = graph.num_nodes
         pattern, slot = SparsePattern.from_pairs(*graph.row_and_col(flow), size, size)
-        return cls(_keys(pattern), slot.long(), slot.long().bincount(minlength=pattern.nnz).unsqueeze(1), [])
+        return cls(size, _keys(pattern), slot.long(), slot.long().bincount(minlength=pattern.nnz).unsqueeze(1), [], [])
+
+    @outside_transforms
+    def edges_of_nodes(self, heads: int) -> SparsePattern:
+        r"""Returns the matrix with an entry in row :math:`iH + h` and column :math:`e` for each head :math:`h` and each edge
+        :math:`e` of a pair :math:`(i, j)`.
+        """
+        if not self.incidence or self.incidence[0].num_rows != self.num_nodes * heads:
+            with torch.inference_mode(False):  # for training later
+                node = torch.div(self.key, max(self.num_nodes, 1), rounding_mode='floor')[self.slot]
+                row = node.unsqueeze(1) * heads + torch.arange(heads, device=node.device)
+                col = torch.arange(node.numel(), device=node.device).unsqueeze(1).expand_as(row)
+                self.incidence[:] = [
+                    SparsePattern.from_pairs(row.flatten(), col.flatten(), self.num_nodes * heads, node.numel())[0]
+                ]
+        return self.incidence[0]
 
     @outside_transforms
     def places(self, pattern: SparsePattern) -> tuple[Tensor, Tensor]:
@@ -250,14 +273,15 @@ def _keys(pattern: SparsePattern) -> Tensor:
     return pattern.row.long() * pattern.num_cols + pattern.col
 
 
-class PairFactors(NamedTuple):
-    r"""Factors of the entries of a mask at the pairs of nodes that are edges, :obj:`[H, P]`, and logarithms to add to them, or
-    :obj:`None` for zeros.
-    """
+class TermsOfPairs(NamedTuple):
+    r"""What edges add to attention over pairs of nodes, see :class:`EdgeTerms`."""
 
     pairs: _Pairs
-    factor: Tensor
-    logarithm: Tensor | None
+    factor: Tensor  # of the entries of a mask at the pairs that are edges, [H, P]
+    logarithm: Tensor | None  # to add to the logarithms of these factors, [H, P], or None for zeros
+    share: Tensor  # of each edge in its pair, [E, H]
+    edge_attr: Tensor
+    lin_value: Linear
 
     def times(self, entries: Entries) -> Entries:
         r"""Returns the product with the entries of a mask."""
@@ -270,6 +294,36 @@ class PairFactors(NamedTuple):
         places = self.pairs.places_by_head(entries.pattern, self.factor.size(0))
         logarithm = None if self.logarithm is None else self.logarithm.reshape(1, -1)
         return _times(entries, self.factor.reshape(1, -1), logarithm, *places)
+
+    def value(self, alpha: Tensor, pattern: SparsePattern) -> Tensor:
+        r"""Returns :math:`\sum_j \alpha_{ij} \mathbf{u}_{ij}`, :obj:`[N, H, d]`, given the coefficients at a pattern,
+        :obj:`[H, nnz]`.
+        """
+        return self._value(alpha, *self.pairs.places(pattern))
+
+    def value_by_head(self, alpha: Tensor, pattern: SparsePattern) -> Tensor:
+        r"""Returns the same, given coefficients :obj:`[1, nnz]` of separate rows and columns for each head."""
+        return self._value(alpha, *self.pairs.places_by_head(pattern, self.factor.size(0)))
+
+    def _value(self, alpha: Tensor, pair: Tensor, entry: Tensor) -> Tensor:
+        heads, count = self.factor.shape
+        of_pairs = alpha.new_zeros(alpha.size(0), heads * count // alpha.size(0))
+        of_pairs = of_pairs.index_copy(1, pair, alpha.index_select(1, entry)).view(heads, count)
+        of_edges = of_pairs.t().index_select(0, self.pairs.slot) * self.share
+        # Sums of features come first, and then the weights of each head: there are fewer nodes than edges.
+        features = torch.nn.functional.pad(self.edge_attr.to(of_edges.dtype), (0, 1), value=1.0).unsqueeze(1)
+        pattern = self.pairs.edges_of_nodes(heads)
+        weight = of_edges.new_zeros(pattern.nnz).index_copy(0, pattern.perm_t.long(), of_edges.flatten())
+        summed = spmm(pattern, weight.unsqueeze(0), features).view(-1, heads, features.size(2))
+        matrix, bias = self.lin_value.weight.unflatten(0, (heads, -1)), self.lin_value.bias.view(heads, -1)
+        return torch.einsum('nhc,hdc->nhd', summed, torch.cat([matrix, bias.unsqueeze(2)], dim=2))
+
+    def values_at(self, pairs: Tensor) -> Tensor:
+        r"""Returns the vectors :math:`\mathbf{u}` of pairs :math:`(i, j)`, :obj:`[nnz, H, d]`, which are 0 without an edge."""
+        vector = self.lin_value(self.edge_attr).unflatten(1, (self.factor.size(0), -1)) * self.share.unsqueeze(2)
+        of_pairs = vector.new_zeros(self.pairs.key.numel(), *vector.shape[1:]).index_add(0, self.pairs.slot, vector)
+        wanted, place = _found(self.pairs.key, pairs[0] * self.pairs.num_nodes + pairs[1])
+        return vector.new_zeros(pairs.size(1), *vector.shape[1:]).index_copy(0, wanted, of_pairs[place])
 
 
 def _times(entries: Entries, factor: Tensor, logarithm: Tensor | None, pair: Tensor, entry: Tensor) -> Entries:

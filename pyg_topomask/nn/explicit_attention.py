@@ -17,7 +17,7 @@ from torch_geometric.utils import is_sparse
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.edge_features import EdgeBias
+from pyg_topomask.nn.edge_features import EdgeTerms, TermsOfPairs
 from pyg_topomask.nn.inputs import (
     ReadsGraph,
     check_features,
@@ -46,24 +46,28 @@ class CoefficientMessages(MessagePassing):
             raise ArgumentError('module', f'{type(self).__name__} in to_hetero_with_bases', 'attentions in to_hetero')
         return len(self._message_forward_hooks) > 0 or bool(self.explain)
 
-    def propagate_coefficients(self, graph: Graph, pairs: Tensor, alpha: Tensor, v: Tensor) -> Tensor:
-        r"""Returns :math:`\sum_j \alpha_{ij} \mathbf{v}_j`, :obj:`[N, H, d]`, by messages, for distinct pairs :math:`(i, j)` in
-        ascending order, :obj:`[2, nnz]`, and :math:`\alpha_{ij}`, :obj:`[nnz, H]`.
+    def propagate_coefficients(
+        self, graph: Graph, pairs: Tensor, alpha: Tensor, v: Tensor, added: Tensor | None = None
+    ) -> Tensor:
+        r"""Returns :math:`\sum_j \alpha_{ij} (\mathbf{v}_j + \mathbf{u}_{ij})`, :obj:`[N, H, d]`, by messages. The pairs
+        :math:`(i, j)` are distinct and in ascending order, :obj:`[2, nnz]`. :math:`\alpha_{ij}` is :obj:`[nnz, H]`, and
+        :math:`\mathbf{u}_{ij}` :obj:`[nnz, H, d]`, or :obj:`None` for zeros.
         """
         # An explainer expects the edges first, in their order. The other pairs follow.
         first, rest = _split(pairs, *graph.row_and_col(self.flow))
         order = torch.cat([first, rest])
         shown = torch.nn.functional.pad(alpha, (0, 0, 0, 1))[order]  # -1 is the row of zeros
-        added = torch.stack(row_and_col(pairs[:, rest], self.flow))
-        ends = torch.cat([graph.edge_index.long(), added], dim=1)
-        out: Tensor = self.propagate(ends, alpha=shown, v=v, size=(graph.num_nodes, graph.num_nodes))
+        added = None if added is None else torch.nn.functional.pad(added, (0, 0, 0, 0, 0, 1))[order]
+        others = torch.stack(row_and_col(pairs[:, rest], self.flow))
+        ends = torch.cat([graph.edge_index.long(), others], dim=1)
+        out: Tensor = self.propagate(ends, alpha=shown, v=v, added=added, size=(graph.num_nodes, graph.num_nodes))
         return out.to(v.dtype)
 
     def _set_jittable_templates(self, raise_on_error: bool = False) -> None:
         r"""Generates no code of :meth:`propagate`, which takes PyG 20 ms for each layer, and explains one class alone."""
 
-    def message(self, v_j: Tensor, alpha: Tensor) -> Tensor:
-        return alpha.unsqueeze(-1) * v_j
+    def message(self, v_j: Tensor, alpha: Tensor, added: Tensor | None) -> Tensor:
+        return alpha.unsqueeze(-1) * (v_j if added is None else v_j + added)
 
     def explain_message(self, inputs: Tensor, dim_size: int | None) -> Tensor:
         # PyG's explainers learn a weight of each edge. The other pairs follow the edges, and keep their weight.
@@ -109,8 +113,11 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
             edge attends to its source. With :obj:`"target_to_source"`, the source attends to the target.
             (default: :obj:`"source_to_target"`)
         edge_dim (int, optional): Size of the edge features :obj:`edge_attr`. Pairs that are edges then have a learned bias
-            :math:`b_{ij} = \mathbf{w}^{\top} \mathbf{e}_{ij} + c` of the logit, in each head, 0 at first. With several edges of
-            a pair, it is :math:`\log \operatorname{mean} \exp b`. (default: :obj:`None`, no edge features)
+            :math:`b_{ij} = \mathbf{w}^{\top} \mathbf{e}_{ij} + c` of the logit, and the value :math:`\mathbf{v}_j +
+            \mathbf{W} \mathbf{e}_{ij} + \mathbf{c}`, in each head. Both terms are 0 at first. With several edges of a pair,
+            the bias is :math:`\log \operatorname{mean} \exp b`, and the term of the value is their mean, weighted by
+            :math:`\exp b`.
+            (default: :obj:`None`, no edge features)
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
@@ -151,12 +158,12 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         self.lin_k = linear(channels, heads * kq_dim, bias=bias)
         self.lin_v = linear(channels, heads * val_dim, bias=bias)
         self.lin_out = linear(heads * val_dim, out_channels, bias=bias) if head_agg == 'linear' else torch.nn.Identity()
-        self.edge_bias = None if edge_dim is None else EdgeBias(edge_dim, heads)
+        self.edge_terms = None if edge_dim is None else EdgeTerms(edge_dim, heads, val_dim)
 
     def reset_parameters(self) -> None:
         r"""Resets all learnable parameters."""
         super().reset_parameters()
-        for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out, self.edge_bias):
+        for module in (self.lin_q, self.lin_k, self.lin_v, self.lin_out, self.edge_terms):
             reset(module)
 
     @abstractmethod
@@ -169,7 +176,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
 
     @abstractmethod
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, terms: TermsOfPairs | None
     ) -> tuple[Tensor, Tensor]:
         r"""Returns the distinct pairs :math:`(i, j)` in ascending order, :obj:`[2, nnz]`, and the coefficients
         :math:`\alpha_{ij}`, :obj:`[nnz, H]`.
@@ -209,11 +216,11 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         return (out, tuple(seen)) if return_attention_weights else out
 
     def _check_edge_attr(self, edge_index: Adj | None, edge_attr: Tensor | None) -> None:
-        if self.edge_bias is None and edge_attr is not None:
+        if self.edge_terms is None and edge_attr is not None:
             given = f'edge features for {type(self).__name__} without edge_dim, which reads none'
             raise ArgumentError('edge_attr', given, 'None, and layers with edge_dim=edge_attr.size(1)')
-        if self.edge_bias is not None and edge_attr is None:
-            raise ArgumentError('edge_attr', None, f'the features of the edges, [E, {input_of(self.edge_bias.lin)[0]}]')
+        if self.edge_terms is not None and edge_attr is None:
+            raise ArgumentError('edge_attr', None, f'the features of the edges, [E, {input_of(self.edge_terms.lin_bias)[0]}]')
         if edge_attr is not None and is_sparse(edge_index):
             raise ArgumentError('edge_index', 'a sparse matrix', 'the edges in the order of their features, [2, E]')
 
@@ -232,8 +239,14 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         graph = graph_for(self, *given)
         if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
-        pairs, alpha = self.coefficients(q, k, v, graph, generator, *features)
-        return self.propagate_coefficients(graph, pairs, alpha, v), pairs.flip(0), alpha
+        terms = self.terms_of_edges(graph, *features)
+        pairs, alpha = self.coefficients(q, k, v, graph, generator, terms)
+        added = None if terms is None else terms.values_at(pairs)
+        return self.propagate_coefficients(graph, pairs, alpha, v, added), pairs.flip(0), alpha
+
+    def terms_of_edges(self, graph: Graph, edge_attr: Tensor | None = None) -> TermsOfPairs | None:
+        r"""Returns what edges add to the attention, or :obj:`None` without edge features."""
+        return None if self.edge_terms is None or edge_attr is None else self.edge_terms(edge_attr, graph, self.flow)
 
     def __repr__(self) -> str:
         return f'{type(self).__name__}({self.channels}, {self.out_channels}, heads={self.heads})'

@@ -94,7 +94,7 @@ class TopoGPSConv(GPSConv):
         super().__init__(channels, conv, size, dropout, act, act_kwargs, norm, norm_kwargs, kind, attn_kwargs)
         self.heads = getattr(attn, 'heads', heads)
         self.replaces_attention = not self_attention
-        self._hands_edge_attr_on = getattr(attn, 'edge_bias', None) is not None
+        self._hands_edge_attr_on = getattr(attn, 'edge_terms', None) is not None
         #: Whether attention reads edge features, by itself or by its edge weights.
         self.reads_edge_attr = edge_weights is not None or self._hands_edge_attr_on
         self._told_of_features = conv is not None or self.reads_edge_attr

@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.nn.edge_features import PairFactors
+from pyg_topomask.nn.edge_features import TermsOfPairs
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops.softmax_entries import attend_pairs, pattern_of_pairs, pattern_of_slots
@@ -48,7 +48,7 @@ class KMIPAttention(ExplicitAttention):
     :func:`~pyg_topomask.ops.topk_inner_product`. Memory is :math:`O(NHk)`, also in training. Gradients flow through the
     :math:`k` scores, but not through the choice of keys. Second derivatives treat the selected keys as fixed. A returned
     coefficient is 0 if the head has not selected the pair. The layer needs :obj:`edge_index` only for :obj:`extra_edges` and
-    :obj:`edge_dim`, and edge weights have no effect. The bias of edges does not change the choice of keys.
+    :obj:`edge_dim`, and edge weights have no effect. Edge features do not change the choice of keys.
 
     Args:
         k (int): The number of keys that a query attends to. (default: :obj:`10`)
@@ -138,7 +138,7 @@ class KMIPAttention(ExplicitAttention):
 
     @property
     def reads_edges(self) -> bool:
-        return self.extra_edges in ('input', 'both') or self.edge_bias is not None
+        return self.extra_edges in ('input', 'both') or self.edge_terms is not None
 
     @property
     def weighted(self) -> bool:
@@ -179,25 +179,23 @@ class KMIPAttention(ExplicitAttention):
     ) -> Tensor:
         r"""Attends to the nodes of whole graphs."""
         q, k, entries = self._search(q, k, graph, generator)
-        entries = self._biased(entries, graph, edge_attr)
-        out, alpha = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
-        return self._with_diversity(out, alpha, entries, graph)
-
-    def _biased(self, entries: Entries, graph: Graph, edge_attr: Tensor | None) -> Entries:
-        if self.edge_bias is None or edge_attr is None:
-            return entries
-        factors: PairFactors = self.edge_bias(edge_attr, graph, self.flow)
-        return factors.times_by_head(entries)
+        terms = self.terms_of_edges(graph, edge_attr)
+        entries = entries if terms is None else terms.times_by_head(entries)
+        found = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
+        out = found.out
+        if terms is not None:
+            out = out + terms.value_by_head(found.shown, entries.pattern).to(v.dtype)
+        return self._with_diversity(out, found.alpha, entries, graph)
 
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, terms: TermsOfPairs | None
     ) -> tuple[Tensor, Tensor]:
         q, k, entries = self._search(q, k, graph, generator)
         chosen = entries.value[0] > 0
-        entries = self._biased(entries, graph, edge_attr)
-        _, alpha = attend_pairs(q, k, v[..., :0], entries)  # no output: the values are propagated later
-        alpha = self._with_diversity(alpha, alpha, entries, graph)
-        alpha = torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
+        entries = entries if terms is None else terms.times_by_head(entries)
+        # No output: the values are propagated later.
+        found = attend_pairs(q, k, v[..., :0], entries, self.attention_dropout if self.training else 0.0)
+        alpha = self._with_diversity(found.shown.squeeze(0), found.alpha, entries, graph)
         row, col = entries.pattern.row.long()[chosen], entries.pattern.col.long()[chosen]
         node = torch.div(row, self.heads, rounding_mode='floor')
         size = max(graph.num_nodes, 1)
@@ -279,7 +277,7 @@ class KMIPAttention(ExplicitAttention):
     def _unevenness(self, alpha: Tensor, entries: Entries, graph: Graph) -> Tensor:
         r"""Returns the mean squared coefficient of variation of the attention that nodes receive."""
         segments = graph.segments
-        received = alpha.new_zeros(graph.num_nodes * self.heads).index_add(0, entries.pattern.col.long(), alpha)
+        received = alpha.new_zeros(graph.num_nodes * self.heads).index_add(0, entries.pattern.col.long(), alpha.squeeze(0))
         # The nodes of a graph receive 1 on average.
         variance = (received.view(-1, self.heads) - 1).square().sum(1)
         graphs = (segments.sizes > 0).sum().clamp(min=1)

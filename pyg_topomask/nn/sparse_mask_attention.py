@@ -11,6 +11,7 @@ from torch import Tensor
 from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
+from pyg_topomask.nn.edge_features import TermsOfPairs
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import on_near_graph, resolve_feature_map
@@ -63,11 +64,10 @@ class SparseMaskAttention(ExplicitAttention):
         r"""Returns the coefficients :math:`\alpha_{ij}` at the entries of the mask, :obj:`[H, nnz]`."""
 
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, terms: TermsOfPairs | None
     ) -> tuple[Tensor, Tensor]:
         entries = entries_of_pairs(self.mask(graph, generator), return_attention_weights=True)
-        if self.edge_bias is not None and edge_attr is not None:
-            entries = self.edge_bias(edge_attr, graph, self.flow).times(entries)
+        entries = entries if terms is None else terms.times(entries)
         return entries.pairs, self.alpha(q, k, v, graph, entries).t()
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
 
     @property
     def reads_edges(self) -> bool:
-        return super().reads_edges or self.edge_bias is not None
+        return super().reads_edges or self.edge_terms is not None
 
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
@@ -125,17 +125,18 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         dropout, near = self.attention_dropout if self.training else 0.0, graph.near(self.mask, generator)
 
         def attend(mask: MaskOperator, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            if self.edge_bias is None or edge_attr is None:
+            terms = self.terms_of_edges(graph if near is None else near, edge_attr)
+            if terms is None:
                 return masked_softmax_attention(q, k, v, mask, dropout)
-            factors = self.edge_bias(edge_attr, graph if near is None else near, self.flow)
-            entries = factors.times(entries_of_pairs(mask, edge_dim=edge_attr.size(1)))
-            return attend_softmax(q, k, v, entries, dropout)[0]
+            entries = terms.times(entries_of_pairs(mask, edge_dim=terms.edge_attr.size(1)))
+            found = attend_softmax(q, k, v, entries, dropout)
+            return found.out + terms.value(found.shown, entries.pattern).to(v.dtype)
 
         return on_near_graph(graph, self.mask, generator, attend, q, k, v)
 
     def alpha(self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, entries: Entries) -> Tensor:
-        _, alpha = attend_softmax(q, k, v[..., :0], entries)  # no output: the values are propagated later
-        return torch.nn.functional.dropout(alpha, self.attention_dropout, self.training)
+        dropout = self.attention_dropout if self.training else 0.0
+        return attend_softmax(q, k, v[..., :0], entries, dropout).shown  # no output: the values are propagated later
 
 
 @options_of(GRFMask, MaskedSoftmaxAttention, without=['mask', 'positive', 'stitch'])

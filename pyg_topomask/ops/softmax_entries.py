@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -19,18 +20,31 @@ from pyg_topomask.utils.checks import assert_on_device
 from pyg_topomask.utils.functorch import is_transforming, transformable, unwrapped
 
 
-def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
-    r"""Computes :func:`~pyg_topomask.ops.masked_softmax_attention` over given entries, and also returns the coefficients
-    :math:`\alpha` before dropout, :obj:`[H, nnz]`.
+class SoftmaxAttention(NamedTuple):
+    r"""The output of softmax attention over entries, :obj:`[N, H, d_v]`, its coefficients :math:`\alpha` before dropout,
+    :obj:`[H, nnz]`, and their factors with dropout, or :obj:`None` for ones.
     """
+
+    out: Tensor
+    alpha: Tensor
+    keep: Tensor | None
+
+    @property
+    def shown(self) -> Tensor:
+        r"""The coefficients after dropout."""
+        return self.alpha if self.keep is None else self.alpha * self.keep
+
+
+def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> SoftmaxAttention:
+    r"""Computes :func:`~pyg_topomask.ops.masked_softmax_attention` over given entries."""
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
         value = entries.value.to(dtype)
         check_entries(value)
-        keep = [torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout)] if dropout > 0 else []
-        constants = positions_of(entries.pattern, *keep)  # and factors of the coefficients
+        keep = torch.nn.functional.dropout(value.new_ones(q.size(1), value.size(1)), dropout) if dropout > 0 else None
+        constants = positions_of(entries.pattern, *([] if keep is None else [keep]))
         out, alpha = _attend(scaled_queries(q.to(dtype)), k.to(dtype), v.to(dtype), [value], constants)
-        return out.to(v.dtype), alpha
+        return SoftmaxAttention(out.to(v.dtype), alpha, keep)
 
 
 def scaled_queries(q: Tensor) -> Tensor:
@@ -154,7 +168,7 @@ def pattern_of_pairs(row: Tensor, col: Tensor, size: int) -> Entries:
     return Entries(pattern, torch.ones(1, pattern.nnz, device=row.device))
 
 
-def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> tuple[Tensor, Tensor]:
+def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> SoftmaxAttention:
     r"""Softmax attention of each head over separate pairs, from `"Bringing k-MIP Attention to Graph Transformers"` (Eq. 4.2,
     4.4, 4.5):
 
@@ -164,15 +178,15 @@ def attend_pairs(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: flo
         \exp(\mathbf{q}_i^{\top} \mathbf{k}_{j'} / \sqrt{d})}
 
     with time and memory linear in the number of pairs, which :func:`pattern_of_slots` and :func:`pattern_of_pairs` return. The
-    arguments are otherwise those of :func:`~pyg_topomask.ops.masked_softmax_attention`. Returns the output, :obj:`[N, H, d_v]`,
-    and the coefficients before dropout, :obj:`[nnz]`.
+    arguments are otherwise those of :func:`~pyg_topomask.ops.masked_softmax_attention`. The coefficients are those of one head,
+    :obj:`[1, nnz]`.
 
     Example:
         >>> index = torch.tensor([[[1]], [[0]]])
         >>> q, k, v = torch.ones(3, 2, 1, 4)
-        >>> attend_pairs(q, k, v, pattern_of_slots(index, index >= 0))[0].shape
+        >>> attend_pairs(q, k, v, pattern_of_slots(index, index >= 0)).out.shape
         torch.Size([2, 1, 4])
     """
     query, key, value = (x.flatten(0, 1).unsqueeze(1) for x in (q, k, v))
-    out, alpha = attend_softmax(query, key, value, entries, dropout)
-    return out.view(v.shape), alpha.squeeze(0)
+    found = attend_softmax(query, key, value, entries, dropout)
+    return found._replace(out=found.out.view(v.shape))

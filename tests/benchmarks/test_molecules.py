@@ -46,7 +46,7 @@ def test_learned_weights_start_as_the_model_without(zinc: dict[str, np.ndarray])
     for model in MODELS:
         torch.manual_seed(0)
         outputs[model] = Network(MODELS[model], molecules[0]).eval()(Batch.from_data_list(molecules)).detach().numpy()
-    assert len(PAIRS) == 4
+    assert len(PAIRS) == 5
     for without, learned in PAIRS.items():
         np.testing.assert_allclose(outputs[learned], outputs[without], rtol=1e-4, atol=1e-6)
 

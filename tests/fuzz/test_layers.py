@@ -68,7 +68,7 @@ def attend(layer: torch.nn.Module, data: Data) -> Tensor:
 
 def attend_with_weights(layer: torch.nn.Module, data: Data) -> Tensor:
     ends, given = data.edge_index.long(), {}
-    if layer.edge_bias is not None:
+    if layer.edge_terms is not None:
         given['edge_attr'] = (data.x[ends[0]] - data.x[ends[1]]).clamp(-1.0, 1.0)
     arguments = data.x, data.edge_index, data.get('edge_weight'), data.get('batch')
     out, (_, alpha) = layer(*arguments, return_attention_weights=True, **given)

@@ -71,8 +71,8 @@ def test_layers_read_the_features() -> None:
         KMIPAttention(8, 2, k=3, edge_dim=DIM),
     ]
     for layer in layers:
-        if hasattr(layer, 'edge_bias'):
-            torch.nn.init.normal_(layer.edge_bias.lin.weight)
+        if hasattr(layer, 'edge_terms'):
+            torch.nn.init.normal_(layer.edge_terms.lin_bias.weight)
         encoding.zero_grad()
         layer(x, pairs, edge_attr=features).square().sum().backward(retain_graph=True)
         assert bool(encoding.lin.weight.grad.any()), layer

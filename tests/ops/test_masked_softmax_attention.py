@@ -35,7 +35,7 @@ def test_it_is_softmax_attention_with_the_logarithm_of_the_mask(name: str, graph
     out = masked_softmax_attention(q, k, v, mask).detach().numpy()
     np.testing.assert_allclose(out, expected, rtol=1e-9, atol=1e-12)
     entries = mask.entries()
-    out, alpha = attend_softmax(q, k, v, entries)
+    out, alpha, _ = attend_softmax(q, k, v, entries)
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
     expected_alpha = coefficients[:, entries.pattern.row.numpy(), entries.pattern.col.numpy()]
     np.testing.assert_allclose(alpha.detach().numpy(), expected_alpha, rtol=1e-9, atol=1e-12)
@@ -78,7 +78,7 @@ def test_gradients_of_inputs_and_mask_entries(graph: str, shared: bool) -> None:
     q, k, v = inputs(data.num_nodes, features=2, channels=2)
 
     def attend(q: Tensor, k: Tensor, v: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
-        return attend_softmax(q, k, v, Entries(pattern, value))
+        return attend_softmax(q, k, v, Entries(pattern, value))[:2]
 
     assert torch.autograd.gradcheck(attend, [tensor.requires_grad_() for tensor in (q, k, v, value)])
 
@@ -132,7 +132,7 @@ def test_entries_of_zero_get_no_attention() -> None:
     assert (entries.value == 0).sum() == 6
     value = entries.value.requires_grad_()
     leaves = [tensor.requires_grad_() for tensor in inputs(5)]
-    out, alpha = attend_softmax(*leaves, Entries(entries.pattern, value))
+    out, alpha, _ = attend_softmax(*leaves, Entries(entries.pattern, value))
     expected, coefficients = softmax_attention(*(leaf.detach().numpy() for leaf in leaves), matrix.numpy())
     np.testing.assert_allclose(out.detach().numpy(), expected, rtol=1e-9, atol=1e-12)
     assert not alpha[value == 0].any()
@@ -228,8 +228,8 @@ def test_everything_dropped_is_zero_and_nothing_dropped_is_the_plain_attention()
 def test_dropout_drops_each_coefficient_on_its_own_and_returns_them_before() -> None:
     mask, (q, k, _) = AdjacencyMask(2).double()(small_graph()), inputs(6)
     identity = torch.eye(6, dtype=torch.float64).unsqueeze(1).expand(-1, 2, -1)
-    whole, alpha = attend_softmax(q, k, identity, mask.entries())
-    out, kept = attend_softmax(q, k, identity, mask.entries(), dropout=0.5)
+    whole, alpha, _ = attend_softmax(q, k, identity, mask.entries())
+    out, kept, _ = attend_softmax(q, k, identity, mask.entries(), dropout=0.5)
     assert torch.equal(kept, alpha)
     ratio = (out / whole.masked_fill(whole == 0, 1.0))[whole > 0]
     torch.testing.assert_close(ratio, torch.where(ratio > 1, 2.0, 0.0).double())

@@ -215,7 +215,7 @@ def _check_edge_encoder(option: str, value: str, without: str) -> None:
 
 def edge_features(attn: Module, data: Data) -> dict[str, Any]:
     r"""Returns the edge features of data as an argument of an attention, if it reads them."""
-    return {} if getattr(attn, 'edge_bias', None) is None else {'edge_attr': data.get('edge_attr')}
+    return {} if getattr(attn, 'edge_terms', None) is None else {'edge_attr': data.get('edge_attr')}
 
 
 def build_edge_weights(name: str, attn: Module, channels: int) -> EdgeWeights | None:

@@ -91,11 +91,11 @@ def test_attention_reads_edge_features(graphgps: SimpleNamespace) -> None:
     cfg.dataset.edge_encoder, cfg.topomask.KMIP.edge_attr = True, True
     layer, batch = make(graphgps, 'GINE', 'KMIP').eval(), batch_of_paths()
     attention = layer.topo_attn
-    torch.nn.init.normal_(attention.attn.edge_bias.lin.weight)
+    torch.nn.init.normal_(attention.attn.edge_terms.lin_bias.weight)
     expected = attention.attn(batch.x, batch.edge_index, batch=batch.batch, edge_attr=batch.edge_attr)
     torch.testing.assert_close(attention(batch), expected)
     layer(copy.copy(batch)).x.square().sum().backward()
-    assert bool(attention.attn.edge_bias.lin.weight.grad.any())
+    assert bool(attention.attn.edge_terms.lin_bias.weight.grad.any())
 
 
 @pytest.mark.parametrize('name', ['None', 'Transformer'])

@@ -321,11 +321,11 @@ def test_attentions_read_encoded_edge_features(configure: Callable[..., None], w
     batch, model = make_batch(dim_edge=2), TopoGPSModel(3, 10).eval()
     prediction, _ = predict(model, batch)
     for layer in model.layers:
-        torch.nn.init.normal_(layer.attn.edge_bias.lin.weight)
+        torch.nn.init.normal_(layer.attn.edge_terms.lin_bias.weight)
     changed, _ = predict(model, batch)
     assert not torch.allclose(changed, prediction, atol=1e-4)
     changed.square().sum().backward()
-    assert all(bool(layer.attn.edge_bias.lin.weight.grad.any()) for layer in model.layers)
+    assert all(bool(layer.attn.edge_terms.lin_bias.weight.grad.any()) for layer in model.layers)
     assert bool(model.encoder.edge_encoder.encoder.weight.grad.any())
 
 
@@ -352,7 +352,7 @@ def test_layers_of_graphgym_read_edge_features(configure: Callable[..., None]) -
     model(batch)[0].square().sum().backward()
     attentions = [module for module in model.modules() if isinstance(module, KMIPAttention)]
     assert len(attentions) == cfg.gnn.layers_mp
-    assert all(bool(module.edge_bias.lin.weight.grad.any()) for module in attentions)
+    assert all(bool(module.edge_terms.lin_bias.weight.grad.any()) for module in attentions)
 
 
 def test_layers_of_graphgym_learn_edge_weights(configure: Callable[..., None]) -> None:

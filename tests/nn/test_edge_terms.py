@@ -57,7 +57,7 @@ LAYERS: dict[str, Callable[[], ExplicitAttention]] = {
 
 def random(layer: ExplicitAttention) -> ExplicitAttention:
     torch.manual_seed(0)
-    for parameter in layer.edge_bias.parameters():
+    for parameter in layer.edge_terms.parameters():
         torch.nn.init.normal_(parameter)
     return layer.double()
 
@@ -83,21 +83,27 @@ def mask_of(layer: ExplicitAttention, data: Data, q: np.ndarray, k: np.ndarray) 
 
 
 def oracle(layer: ExplicitAttention, data: Data) -> tuple[Tensor, np.ndarray]:
-    """alpha_ij ~ M_ij exp(q_i k_j / sqrt(d)) mean_e exp(w e + c), one pair at a time."""
+    """alpha_ij ~ M_ij exp(q_i k_j / sqrt(d)) mean_e exp(w e + c), and values v_j + sum_e softmax_e(w e + c) (W e + c'), one by
+    one.
+    """
     lins = (layer.lin_q, layer.lin_k, layer.lin_v)
     q, k, v = (lin(data.x).unflatten(1, (HEADS, -1)).detach().numpy() for lin in lins)
-    numbers = {name: parameter.detach().numpy() for name, parameter in layer.edge_bias.lin.named_parameters()}
+    numbers = {name: parameter.detach().numpy() for name, parameter in layer.edge_terms.named_parameters()}
     edges, e = as_numpy(data, layer.flow)[0].T.tolist(), data.edge_attr.numpy()
     mask, out = mask_of(layer, data, q, k), np.zeros_like(v)
     alpha = np.zeros((HEADS, len(q), len(q)))
     for head in range(HEADS):
-        factor = np.exp(e @ numbers['weight'][head] + numbers['bias'][head])
+        factor = np.exp(e @ numbers['lin_bias.weight'][head] + numbers['lin_bias.bias'][head])
+        added = e @ numbers['lin_value.weight'].reshape(HEADS, -1, DIM)[head].T
+        added = added + numbers['lin_value.bias'].reshape(HEADS, -1)[head]
         for i in range(len(q)):
             joined = [[n for n, ends in enumerate(edges) if ends == [i, j]] for j in range(len(q))]
             mean = [factor[several].mean() if several else 1.0 for several in joined]
             row = mask[head if len(mask) > 1 else 0, i] * np.exp(k[:, head] @ q[i, head] / np.sqrt(q.shape[2])) * mean
             alpha[head, i] = row / row.sum() if row.sum() > 0 else row
-            out[i, head] = alpha[head, i] @ v[:, head]
+            for j, several in enumerate(joined):
+                value = v[j, head] + (factor[several] @ added[several] / factor[several].sum() if several else 0.0)
+                out[i, head] += alpha[head, i, j] * value
     return layer.lin_out(torch.from_numpy(out).flatten(1)), alpha
 
 
@@ -135,7 +141,7 @@ def test_a_bias_of_all_pairs_changes_nothing(constant: float) -> None:
         MaskedSoftmaxAttention(CHANNELS, HEADS, HopMask(), edge_dim=1),
     ):
         plain = layer(x, pairs, edge_attr=torch.ones(25, 1))
-        layer.edge_bias.lin.weight.data.fill_(constant)
+        layer.edge_terms.lin_bias.weight.data.fill_(constant)
         out = layer(x, pairs, edge_attr=torch.ones(25, 1))
         torch.testing.assert_close(out, plain)
         out.square().sum().backward()
@@ -147,9 +153,10 @@ def test_parallel_edges_are_messages_of_pyg() -> None:
     layer, data = random(under(AdjacencyMask(self_loop=None))), featured(GRAPHS['parallel_edges']())
     source, target = data.edge_index
     q, k, v = (lin(data.x).view(-1, HEADS, CHANNELS // HEADS) for lin in (layer.lin_q, layer.lin_k, layer.lin_v))
-    logit = (q[target] * k[source]).sum(-1) / (CHANNELS // HEADS) ** 0.5 + layer.edge_bias.lin(data.edge_attr)
+    logit = (q[target] * k[source]).sum(-1) / (CHANNELS // HEADS) ** 0.5 + layer.edge_terms.lin_bias(data.edge_attr)
     alpha = softmax(logit, target, num_nodes=data.num_nodes).unsqueeze(-1)
-    expected = layer.lin_out(scatter(alpha * v[source], target, dim_size=data.num_nodes).flatten(1))
+    value = v[source] + layer.edge_terms.lin_value(data.edge_attr).view(-1, HEADS, CHANNELS // HEADS)
+    expected = layer.lin_out(scatter(alpha * value, target, dim_size=data.num_nodes).flatten(1))
     torch.testing.assert_close(layer(data.x, data.edge_index, edge_attr=data.edge_attr), expected)
 
 
@@ -160,7 +167,7 @@ def test_the_layer_starts_as_one_without(name: str) -> None:
     random(layer).reset_parameters()
     layer.double()
     again = layer(data.x, data.edge_index, edge_attr=data.edge_attr)
-    layer.edge_bias = None
+    layer.edge_terms = None
     torch.testing.assert_close(layer(data.x, data.edge_index), again)
     assert not torch.equal(out, again)
 
@@ -168,7 +175,7 @@ def test_the_layer_starts_as_one_without(name: str) -> None:
 @pytest.mark.parametrize('name', LAYERS)
 def test_gradients(name: str) -> None:
     layer, data = random(LAYERS[name]()), featured(GRAPHS['parallel_edges']())
-    names, numbers = zip(*layer.edge_bias.named_parameters(prefix='edge_bias'), strict=True)
+    names, numbers = zip(*layer.edge_terms.named_parameters(prefix='edge_terms'), strict=True)
 
     def attend(x: Tensor, edge_attr: Tensor, *numbers: Tensor) -> Tensor:
         given = dict(zip(names, numbers, strict=True))
@@ -178,7 +185,7 @@ def test_gradients(name: str) -> None:
     assert gradcheck(attend, inputs, fast_mode=True)
     assert gradgradcheck(attend, inputs, fast_mode=True, atol=1e-4)
     grads = torch.autograd.grad(attend(*inputs).square().sum(), inputs)
-    assert all(grad.any() for grad in grads[:3])  # a number that all pairs of a row have cancels
+    assert all(grad.any() for grad, name in zip(grads, ('x', 'e', *names), strict=True) if name != 'edge_terms.lin_bias.bias')
 
 
 @pytest.mark.parametrize('name', LAYERS)
@@ -275,7 +282,7 @@ def test_gps_layer_hands_edge_features_on(conv: str | None, learned: bool) -> No
 
 def test_words_take_edge_dim() -> None:
     for word, options in (('Hop', {'feature_map': 'softmax'}), ('Expander', {}), ('KMIP', {}), ('GRFSoftmax', {})):
-        assert attention(word, CHANNELS, HEADS, edge_dim=DIM, **options).edge_bias.lin.in_features == DIM
+        assert attention(word, CHANNELS, HEADS, edge_dim=DIM, **options).edge_terms.lin_bias.in_features == DIM
     with pytest.raises(ValueError, match=r'^edge_dim: got 3 for linear attention; accepted: None; feature_map="softmax" reads'):
         attention('Hop', CHANNELS, HEADS, edge_dim=DIM)
     with pytest.raises(ValueError, match=r'^edge_dim: got an option that AsymmetricGRF has not'):
