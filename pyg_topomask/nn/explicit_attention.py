@@ -176,10 +176,16 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
 
     @abstractmethod
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, terms: TermsOfPairs | None
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        terms: TermsOfPairs | None = None,
     ) -> tuple[Tensor, Tensor]:
         r"""Returns the distinct pairs :math:`(i, j)` in ascending order, :obj:`[2, nnz]`, and the coefficients
-        :math:`\alpha_{ij}`, :obj:`[nnz, H]`.
+        :math:`\alpha_{ij}`, :obj:`[nnz, H]`. Only layers with :obj:`edge_dim` are given terms.
         """
 
     def forward(
@@ -240,7 +246,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         if not graph.segments.is_whole:
             raise ArgumentError('return_attention_weights', 'True on a sharded graph', 'False')
         terms = self.terms_of_edges(graph, *features)
-        pairs, alpha = self.coefficients(q, k, v, graph, generator, terms)
+        pairs, alpha = self.coefficients(q, k, v, graph, generator, *([] if terms is None else [terms]))
         added = None if terms is None else terms.values_at(pairs)
         return self.propagate_coefficients(graph, pairs, alpha, v, added), pairs.flip(0), alpha
 

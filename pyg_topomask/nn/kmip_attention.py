@@ -188,7 +188,13 @@ class KMIPAttention(ExplicitAttention):
         return self._with_diversity(out, found.alpha, entries, graph)
 
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, terms: TermsOfPairs | None
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        terms: TermsOfPairs | None = None,
     ) -> tuple[Tensor, Tensor]:
         q, k, entries = self._search(q, k, graph, generator)
         chosen = entries.value[0] > 0

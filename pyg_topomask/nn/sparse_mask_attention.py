@@ -64,7 +64,13 @@ class SparseMaskAttention(ExplicitAttention):
         r"""Returns the coefficients :math:`\alpha_{ij}` at the entries of the mask, :obj:`[H, nnz]`."""
 
     def coefficients(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, terms: TermsOfPairs | None
+        self,
+        q: Tensor,
+        k: Tensor,
+        v: Tensor,
+        graph: Graph,
+        generator: torch.Generator | None,
+        terms: TermsOfPairs | None = None,
     ) -> tuple[Tensor, Tensor]:
         entries = entries_of_pairs(self.mask(graph, generator), return_attention_weights=True)
         entries = entries if terms is None else terms.times(entries)

@@ -29,9 +29,9 @@ from pyg_topomask.utils.checks import check_above_zero, check_whole
 from pyg_topomask.utils.configs import find_config, is_recommendation
 from pyg_topomask.utils.files import digest_of_files, write_atomically
 
-#: What is tried without a YAML and a file: a short training on random trees.
+#: What is tried without a YAML and a file: a short training on random trees, on two threads, where there are as many.
 BUILT_IN = 'lookup-trees'
-SHORT = ('optim.max_epoch', '18', 'optim.num_warmup_epochs', '2', 'train.eval_period', '2')
+SHORT = ('optim.max_epoch', '18', 'optim.num_warmup_epochs', '2', 'train.eval_period', '2', 'num_threads', '2')
 
 
 def advise(
