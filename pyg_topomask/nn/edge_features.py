@@ -3,7 +3,7 @@ r"""Features of edges and pairs: edge weights learned from them, their bias of a
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import torch
 from torch import Tensor
@@ -209,6 +209,10 @@ class EdgeTerms(Module):
         return TermsOfPairs(pairs, (total / pairs.size).t(), None if small else highest.t(), share, edge_attr, self.lin_value)
 
 
+#: Some pairs that are edges, and the entries of a mask at them.
+Places: TypeAlias = tuple[Tensor, Tensor]
+
+
 class _Pairs(NamedTuple):
     r"""The distinct pairs :math:`(i, j)` of nodes that are edges."""
 
@@ -216,7 +220,7 @@ class _Pairs(NamedTuple):
     key: Tensor  # the numbers iN + j of the pairs, ascending, [P]
     slot: Tensor  # the pair of each edge, [E]
     size: Tensor  # the number of edges of each pair, [P, 1]
-    found: list[tuple[SparsePattern, tuple[Tensor, Tensor]]]  # the pattern in which the pairs were found last, and where
+    found: list[tuple[SparsePattern, Places]]  # the pattern in which the pairs were found last, and where
     incidence: list[SparsePattern]  # the matrix of :meth:`edges_of_nodes` for the number of heads that asked last
 
     @classmethod
@@ -242,23 +246,22 @@ class _Pairs(NamedTuple):
         return self.incidence[0]
 
     @outside_transforms
-    def places(self, pattern: SparsePattern) -> tuple[Tensor, Tensor]:
-        r"""Returns which pairs are entries of a pattern with ascending columns, and which entries these are."""
+    def places(self, pattern: SparsePattern) -> Places:
+        r"""Returns which pairs are entries of a pattern with ascending columns, and which entries these are. Entries that each
+        head has for itself are in row and column :math:`iH + h` for head :math:`h` of node :math:`i`, and the numbers of their
+        pairs are :math:`hP + p`.
+        """
+        heads = pattern.num_rows // max(self.num_nodes, 1)
+        if heads > 1:  # the pairs differ in each step
+            row, col = unwrapped(pattern.row).long(), unwrapped(pattern.col).long()
+            node = torch.div(row, heads, rounding_mode='floor')
+            other = torch.div(col, heads, rounding_mode='floor')
+            entry, pair = _found(self.key, node * self.num_nodes + other)
+            return (row - node * heads)[entry] * self.key.numel() + pair, entry
         if not self.found or self.found[0][0] is not pattern:
             with torch.inference_mode(False):  # for training later
                 self.found[:] = [(pattern, _found(_keys(pattern), self.key))]
         return self.found[0][1]
-
-    @outside_transforms
-    def places_by_head(self, pattern: SparsePattern, heads: int) -> tuple[Tensor, Tensor]:
-        r"""Returns which pairs of all heads, with the number :math:`hP + p`, are entries of a pattern, and which entries these
-        are. Head :math:`h` of node :math:`i` is row and column :math:`iH + h`.
-        """
-        row, col = unwrapped(pattern.row).long(), unwrapped(pattern.col).long()
-        node = torch.div(row, heads, rounding_mode='floor')
-        other = torch.div(col, heads, rounding_mode='floor')
-        entry, pair = _found(self.key, node * (pattern.num_rows // heads) + other)
-        return (row - node * heads)[entry] * self.key.numel() + pair, entry
 
 
 def _found(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
@@ -283,30 +286,22 @@ class TermsOfPairs(NamedTuple):
     edge_attr: Tensor
     lin_value: Linear
 
-    def times(self, entries: Entries) -> Entries:
-        r"""Returns the product with the entries of a mask."""
-        return _times(entries, self.factor, self.logarithm, *self.pairs.places(entries.pattern))
-
-    def times_by_head(self, entries: Entries) -> Entries:
-        r"""Returns the product with entries of which each head has its own rows and columns, as those of k-MIP attention."""
+    def times(self, entries: Entries) -> tuple[Entries, Places]:
+        r"""Returns the product with the entries of a mask, or with entries that each head has for itself, as those of k-MIP
+        attention, and where the pairs are among these.
+        """
         if unwrapped(entries.pattern.col).dim() > 1:
             raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without edge_dim')
-        places = self.pairs.places_by_head(entries.pattern, self.factor.size(0))
-        logarithm = None if self.logarithm is None else self.logarithm.reshape(1, -1)
-        return _times(entries, self.factor.reshape(1, -1), logarithm, *places)
+        factor, logarithm, places = self.factor, self.logarithm, self.pairs.places(entries.pattern)
+        if entries.pattern.num_rows > self.pairs.num_nodes:
+            factor, logarithm = factor.reshape(1, -1), None if logarithm is None else logarithm.reshape(1, -1)
+        return _times(entries, factor, logarithm, *places), places
 
-    def value(self, alpha: Tensor, pattern: SparsePattern) -> Tensor:
-        r"""Returns :math:`\sum_j \alpha_{ij} \mathbf{u}_{ij}`, :obj:`[N, H, d]`, given the coefficients at a pattern,
-        :obj:`[H, nnz]`.
+    def value(self, alpha: Tensor, places: Places) -> Tensor:
+        r"""Returns :math:`\sum_j \alpha_{ij} \mathbf{u}_{ij}`, :obj:`[N, H, d]`, given the coefficients at the entries,
+        :obj:`[H, nnz]`, or :obj:`[1, nnz]` if each head has its own, and what :meth:`times` returns.
         """
-        return self._value(alpha, *self.pairs.places(pattern))
-
-    def value_by_head(self, alpha: Tensor, pattern: SparsePattern) -> Tensor:
-        r"""Returns the same, given coefficients :obj:`[1, nnz]` of separate rows and columns for each head."""
-        return self._value(alpha, *self.pairs.places_by_head(pattern, self.factor.size(0)))
-
-    def _value(self, alpha: Tensor, pair: Tensor, entry: Tensor) -> Tensor:
-        heads, count = self.factor.shape
+        (heads, count), (pair, entry) = self.factor.shape, places
         of_pairs = alpha.new_zeros(alpha.size(0), heads * count // alpha.size(0))
         of_pairs = of_pairs.index_copy(1, pair, alpha.index_select(1, entry)).view(heads, count)
         of_edges = of_pairs.t().index_select(0, self.pairs.slot) * self.share

@@ -180,11 +180,13 @@ class KMIPAttention(ExplicitAttention):
         r"""Attends to the nodes of whole graphs."""
         q, k, entries = self._search(q, k, graph, generator)
         terms = self.terms_of_edges(graph, edge_attr)
-        entries = entries if terms is None else terms.times_by_head(entries)
-        found = attend_pairs(q, k, v, entries, self.attention_dropout if self.training else 0.0)
-        out = found.out
-        if terms is not None:
-            out = out + terms.value_by_head(found.shown, entries.pattern).to(v.dtype)
+        dropout = self.attention_dropout if self.training else 0.0
+        if terms is None:
+            found = attend_pairs(q, k, v, entries, dropout)
+            return self._with_diversity(found.out, found.alpha, entries, graph)
+        entries, places = terms.times(entries)
+        found = attend_pairs(q, k, v, entries, dropout)
+        out = found.out + terms.value(found.shown, places).to(v.dtype)
         return self._with_diversity(out, found.alpha, entries, graph)
 
     def coefficients(
@@ -198,7 +200,7 @@ class KMIPAttention(ExplicitAttention):
     ) -> tuple[Tensor, Tensor]:
         q, k, entries = self._search(q, k, graph, generator)
         chosen = entries.value[0] > 0
-        entries = entries if terms is None else terms.times_by_head(entries)
+        entries = entries if terms is None else terms.times(entries)[0]
         # No output: the values are propagated later.
         found = attend_pairs(q, k, v[..., :0], entries, self.attention_dropout if self.training else 0.0)
         alpha = self._with_diversity(found.shown.squeeze(0), found.alpha, entries, graph)

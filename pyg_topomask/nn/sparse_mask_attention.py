@@ -73,7 +73,7 @@ class SparseMaskAttention(ExplicitAttention):
         terms: TermsOfPairs | None = None,
     ) -> tuple[Tensor, Tensor]:
         entries = entries_of_pairs(self.mask(graph, generator), return_attention_weights=True)
-        entries = entries if terms is None else terms.times(entries)
+        entries = entries if terms is None else terms.times(entries)[0]
         return entries.pairs, self.alpha(q, k, v, graph, entries).t()
 
     def __repr__(self) -> str:
@@ -134,9 +134,9 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
             terms = self.terms_of_edges(graph if near is None else near, edge_attr)
             if terms is None:
                 return masked_softmax_attention(q, k, v, mask, dropout)
-            entries = terms.times(entries_of_pairs(mask, edge_dim=terms.edge_attr.size(1)))
+            entries, places = terms.times(entries_of_pairs(mask, edge_dim=terms.edge_attr.size(1)))
             found = attend_softmax(q, k, v, entries, dropout)
-            return found.out + terms.value(found.shown, entries.pattern).to(v.dtype)
+            return found.out + terms.value(found.shown, places).to(v.dtype)
 
         return on_near_graph(graph, self.mask, generator, attend, q, k, v)
 
