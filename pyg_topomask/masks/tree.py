@@ -17,6 +17,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.tree_state import TreeState
 from pyg_topomask.masks.base.kinds import LogarithmicMask, warn_of_lost_gradient
+from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.masks.base.series import resolve_positive, series_parameter
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.composed import Alternatives, TreeMean
@@ -106,6 +107,7 @@ class TreeMask(LogarithmicMask):
 
     form = 'product'
     direction = 'undirected'
+    weights_by_head = True
 
     fixed: Tensor
 
@@ -192,6 +194,12 @@ class TreeMask(LogarithmicMask):
     @property
     def learns_weights(self) -> bool:
         return self.kind == 'exp'
+
+    def of_head(self, head: int) -> Mask:
+        mask = super().of_head(head)
+        if self.kind == 'exp' and not self.learnable:
+            vars(mask)['_buffers'] = {**self._buffers, 'fixed': self.fixed[:, head : head + 1]}
+        return mask
 
     def settings(self) -> Hashable:
         return type(self)

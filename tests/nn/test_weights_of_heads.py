@@ -6,7 +6,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 import torch
-from graphs import GRAPH_NAMES, GRAPHS, small_digraph, small_graph
+from graphs import GRAPH_NAMES, GRAPHS, path, small_digraph, small_graph
 from oracles import power_series, weight_matrix
 from scipy.linalg import expm
 from torch import Tensor
@@ -88,6 +88,27 @@ def test_heat_kernels_have_the_laplacian_of_each_head() -> None:
     actual = mask(graph_of(data, weight)).to_dense()
     np.testing.assert_allclose(actual.detach().numpy(), np.stack(expected), rtol=1e-7, atol=1e-9)
     assert bool(torch.autograd.grad(actual.square().sum(), weight)[0].any())
+
+
+@pytest.mark.parametrize('learnable', [False, True])
+def test_trees_have_the_lengths_of_each_head(learnable: bool) -> None:
+    data = Data(edge_index=path(5), num_nodes=5)
+    half = torch.rand(4, HEADS, dtype=torch.float64) + 0.5
+    lower = data.edge_index.min(0).values  # the edge between i and i + 1 has number i
+    weight = half[lower].requires_grad_()
+    a, b = torch.tensor([-1.0, 0.3]), torch.tensor([0.2, -0.4])
+    mask = TreeMask(HEADS, a=a, b=b, learnable=learnable).double()
+    place = np.concatenate([np.zeros((1, HEADS)), np.cumsum(half.numpy(), 0)])
+    distance = np.abs(place[:, None] - place[None]).transpose(2, 0, 1)
+    expected = np.exp(a.double().numpy()[:, None, None] * distance + b.double().numpy()[:, None, None])
+    actual = mask(graph_of(data, weight)).to_dense()
+    np.testing.assert_allclose(actual.detach().numpy(), expected, rtol=1e-6)
+    (grad,) = torch.autograd.grad(actual.sum(), weight)
+    # Each edge lengthens the distances of the pairs on its two sides.
+    of_edges = torch.zeros(4, HEADS, dtype=torch.float64).index_add(0, lower, grad)
+    for edge in range(4):
+        crossing = 2 * expected[:, : edge + 1, edge + 1 :].sum((1, 2)) * a.double().numpy()
+        np.testing.assert_allclose(of_edges[edge].numpy(), crossing, rtol=1e-6)
 
 
 #: Masks of two heads, whose heads learn different numbers.
@@ -206,10 +227,8 @@ def test_layers_learn_weights_of_heads(given: bool) -> None:
 def test_what_takes_no_weights_of_heads_is_refused_by_name() -> None:
     data = small_graph()
     graph = graph_of(data, positive(data))
-    for mask in (TreeMask(HEADS), AdjacencyMask(HEADS) + TreeMask(HEADS), CausalMask(HEADS)):
-        with pytest.raises(
-            ValueError, match=r'^edge_weight: got weights of heads for (Tree|Causal)Mask; accepted: .*\[E\]; EdgeW'
-        ):
+    for mask in (CausalMask(HEADS), AdjacencyMask(HEADS) + CausalMask(HEADS)):
+        with pytest.raises(ValueError, match=r'^edge_weight: got weights of heads for CausalMask; accepted: .*\[E\]; EdgeW'):
             mask(graph)
     with pytest.raises(ValueError, match=r'^edge_weight: got weights of 2 heads for a AdjacencyMask of 3; .*heads=2'):
         AdjacencyMask(3)(graph)

@@ -26,7 +26,8 @@ from pyg_topomask.utils.options import instance_of
 
 #: The masks that take edge weights of each head, for errors.
 WEIGHTS_BY_HEAD = (
-    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, HopMask, GRFMask, RWGNKMask, ExpanderMask, and compositions of them'
+    'AdjacencyMask, PowerSeriesMask, HeatKernelMask, HopMask, TreeMask, GRFMask, RWGNKMask, ExpanderMask, and compositions of '
+    'them'
 )
 
 
