@@ -15,6 +15,7 @@ from typing import Any
 from docutils import nodes
 from sphinx.addnodes import pending_xref
 from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
 from sphinx.ext import autosummary
 
 FOLDER = Path(__file__).parent
@@ -110,7 +111,18 @@ def link_public_names(app: Sphinx, document: nodes.document) -> None:
                 literal.replace_self(pending_xref('', literal.deepcopy(), refdomain='py', refdoc=app.env.docname, **target))
 
 
+def spread_notebooks(app: Sphinx, env: BuildEnvironment, docnames: list[str]) -> None:
+    r"""Notebooks run while they are read. Processes read consecutive documents, so that neighbors would run one by one."""
+    notebooks = [name for name in docnames if name.startswith('docs/notebooks/')]
+    others = [name for name in docnames if name not in notebooks]
+    apart = len(others) // max(len(notebooks), 1)
+    docnames[:] = others[apart * len(notebooks) :]
+    for place, notebook in enumerate(notebooks):
+        docnames += [notebook, *others[apart * place : apart * (place + 1)]]
+
+
 def setup(app: Sphinx) -> None:
+    app.connect('env-before-read-docs', spread_notebooks)
     app.connect('doctree-read', link_public_names)
     app.connect('autodoc-process-bases', show_public_bases)
     app.connect('builder-inited', lambda app: pictures.draw(Path(app.confdir) / '_pictures'))
