@@ -157,10 +157,6 @@ class ExtendedGraph(Graph):
     def _degree(self, end: Tensor, weight: Tensor) -> Tensor:
         return self.halo.gather(self.halo.scatter(super()._degree(end, weight)))
 
-    def weighted(self, weight: Tensor) -> ExtendedGraph:
-        r"""Returns the same rows with other weights."""
-        return ExtendedGraph(self.halo, self.edge_index, weight)
-
 
 @dataclass(frozen=True, kw_only=True)
 class ShardEntries(SparseEntries):

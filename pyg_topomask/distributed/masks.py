@@ -246,7 +246,7 @@ def _prepare_rwgnk(mask: masks.RWGNKMask, graph: Shard, generator: Generator) ->
     weighted = mask.walk_settings.transition == 'weight'
     extended = graph.extended(flow)
     weight = extended.weight.abs() if weighted else torch.ones_like(extended.weight)
-    graph_of_hops = extended.weighted(weight)
+    graph_of_hops = extended.with_weights(weight)
     steps = masks.AdjacencyMask(1, None, 'rw', flow)
     state = HaloState(graph_of_hops, extended.halo, steps.prepare(graph_of_hops))
     if mask.alpha == 0:

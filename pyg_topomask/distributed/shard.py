@@ -3,6 +3,7 @@ r"""The nodes and edges of one process."""
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -58,9 +59,6 @@ class Shard(Graph, Numbered):
         storage (Storage): Stores edges in memory or in files.
     """
 
-    def with_weights(self, edge_weight: Tensor) -> Graph:
-        raise ArgumentError('edge_weight', 'other weights on a sharded graph', 'those it was created with')
-
     def __init__(
         self,
         group: Processes,
@@ -91,6 +89,22 @@ class Shard(Graph, Numbered):
         self.halo = extended.halo
         self._extended = {'source_to_target': extended}
         self.total_edges = sum(group.gather(edge_index.size(1)))
+
+    def with_weights(self, edge_weight: Tensor) -> Graph:
+        r"""Returns the same nodes and edges with other weights of the edges of this process."""
+        graph = cast('Shard', super().with_weights(edge_weight))
+        extended = self._extended['source_to_target'].with_weights(edge_weight)
+        graph._extended = {'source_to_target': cast('ExtendedGraph', extended)}
+        return graph
+
+    def refuse_learned(self, what: str) -> None:
+        r"""Raises an error if edge weights are learned, which gradients of other processes would not reach."""
+        if self.edge_weight is not None and self.edge_weight.requires_grad:
+            given = f'weights that require a gradient for {what} on a sharded graph'
+            accepted = (
+                'detached ones, and masks of edges with flow="source_to_target", such as AdjacencyMask and PowerSeriesMask'
+            )
+            raise ArgumentError('edge_weight', given, accepted)
 
     @property
     def bytes_sent(self) -> int:
@@ -135,6 +149,7 @@ class Shard(Graph, Numbered):
     def extended(self, flow: str) -> ExtendedGraph:
         r"""Returns the rows of the adjacency matrix of a flow at the nodes of this process. All processes call this."""
         if flow not in self._extended:
+            self.refuse_learned(f'flow="{flow}"')
             given = self._extended['source_to_target']
             source, target = self.halo.ids()[given.edge_index]
             owner = torch.searchsorted(self.offsets, source, right=True) - 1
@@ -150,6 +165,7 @@ class Shard(Graph, Numbered):
         r"""Returns the subgraph of all walks of some hops from the nodes of this process: its nodes as a halo, and row, column
         and weight of its edges on the extended nodes. All processes call this.
         """
+        self.refuse_learned('a mask of the neighborhoods of nodes')
         extended = self.extended(flow)
         row, col = extended.row_and_col(flow)
         order = torch.argsort(row, stable=True)

@@ -29,6 +29,7 @@ from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.locality import inverse
 from pyg_topomask.masks.base.mask import Mask, bind_on
+from pyg_topomask.nn.edge_features import features_of_ends
 from pyg_topomask.nn.gps_conv import check_layer, convolve
 from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import MaskOperator
@@ -267,6 +268,12 @@ def _(graph: ShardedGraph, layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor
 def _(graph: ShardedGraph, conv: torch.nn.Module, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
     with graph.group.reporting():
         return convolve_shard(conv, x, graph, **kwargs)
+
+
+@features_of_ends.register
+def _(graph: ShardedGraph, x: Tensor) -> Tensor:
+    with graph.group.reporting():
+        return graph.halo.gather(x)
 
 
 @check_layer.register

@@ -180,6 +180,7 @@ def _(
     again: bool,
     learned: bool = False,
 ) -> ShardEnsembles:
+    graph.refuse_learned('a mask of walks')
     # Process 0 draws the seed of new walks.
     seed = graph.group.gather(draw_seed(generator))[0] if seed is None else seed
     return ShardEnsembles(*shard_walks(graph, settings, seed, again), graph=graph)

@@ -3,6 +3,7 @@ r"""Features of edges and pairs: edge weights learned from them, their bias of a
 from __future__ import annotations
 
 import math
+from functools import singledispatch
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -125,11 +126,12 @@ class EdgeWeights(torch.nn.Module):
         r"""Returns the graph with the weights of its edges, times those that it has. The other arguments are those of
         :meth:`forward`.
         """
-        if not graph.segments.is_whole:
-            raise ArgumentError('edge_weights', 'weights that are learned on a sharded graph', 'None')
+        if self.symmetric and not graph.segments.is_whole:
+            raise ArgumentError('symmetric', 'True on a sharded graph, whose processes hold one direction', 'False')
         if edge_attr is None:
             raise ArgumentError('edge_attr', None, f'the features of the edges, [E, {self.edge_dim}]')
-        weight, given = self(edge_attr, graph.edge_index, x), graph.edge_weight
+        nodes = None if self.lin_node is None else features_of_ends(graph, x)
+        weight, given = self(edge_attr, graph.edge_index, nodes), graph.edge_weight
         if given is not None:
             weight = weight * (given.unsqueeze(1) if given.dim() < weight.dim() else given)
         return graph.with_weights(weight)
@@ -137,6 +139,14 @@ class EdgeWeights(torch.nn.Module):
     def __repr__(self) -> str:
         heads = '' if self.heads is None else f', heads={self.heads}'
         return f'{type(self).__name__}({self.edge_dim}, channels={self.channels}, symmetric={self.symmetric}{heads})'
+
+
+@singledispatch
+def features_of_ends(graph: Graph, x: Tensor) -> Tensor:
+    r"""Returns the features of the nodes that :obj:`edge_index` of a graph counts. On a graph of several processes, some are of
+    others.
+    """
+    return x
 
 
 def check_edge_features(edge_attr: Tensor, num_edges: int, edge_dim: int, dtype: torch.dtype) -> None:

@@ -33,6 +33,7 @@ from pyg_topomask.masks import (
 )
 from pyg_topomask.nn import (
     AsymmetricGRFAttention,
+    EdgeWeights,
     GRFAttention,
     GRFSoftmaxAttention,
     KMIPAttention,
@@ -42,7 +43,7 @@ from pyg_topomask.nn import (
     TopoGPSConv,
 )
 
-CHANNELS, NODES = 8, 48
+CHANNELS, NODES, EDGE_DIM = 8, 48, 3
 
 
 def data_of(kind: str) -> Data:
@@ -68,6 +69,7 @@ def data_of(kind: str) -> Data:
         valid=torch.arange(NODES) % 7 != 0,
         time=torch.arange(NODES) // 3,
         grid_shape=torch.tensor([[6, 8]]),
+        edge_attr=torch.randn(edge_index.size(1), EDGE_DIM, generator=generator, dtype=torch.float64),
         num_nodes=NODES,
     )
 
@@ -106,6 +108,13 @@ def improved_gcn() -> torch.nn.Module:
 
 def mlp() -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(CHANNELS, CHANNELS), torch.nn.ReLU())
+
+
+def learned(mask: Any, **options: Any) -> Callable[[], torch.nn.Module]:
+    """A GPS layer whose mask has weights that are learned from features of edges and of both end nodes."""
+    return lambda: TopoGPSConv(
+        CHANNELS, None, attn=linear(mask)(), norm=None, edge_weights=EdgeWeights(EDGE_DIM, CHANNELS, **options)
+    )
 
 
 CASES = {
@@ -189,6 +198,13 @@ CASES = {
     'gps_gat': Case(lambda: TopoGPSConv(CHANNELS, GATConv(CHANNELS, 4, 2), attn=grf()()), partition='random'),
     'gps_gin': Case(lambda: TopoGPSConv(CHANNELS, GINConv(mlp()), attn=grf()()), partition='random'),
     'gps_sage': Case(lambda: TopoGPSConv(CHANNELS, SAGEConv(CHANNELS, CHANNELS), attn=linear(PackingMask)())),
+    'weights': Case(learned(lambda: AdjacencyMask(2, 0.7, 'sym')), partition='random'),
+    'weights_of_heads': Case(learned(lambda: AdjacencyMask(2, normalization='rw').T, heads=2)),
+    'weights_series': Case(learned(lambda: PowerSeriesMask(2, 3)), partition='random'),
+    'weights_heat': Case(learned(lambda: HeatKernelMask(2, 'random_walk_laplacian')), partition='random'),
+    'weights_expander': Case(learned(lambda: ExpanderMask(2, degree=4, input_weights=True)), 'unweighted', 'random'),
+    'weights_rwgnk': Case(learned(lambda: RWGNKMask(2, None, alpha=0.0, transition='weight'))),
+    'weights_sum': Case(learned(lambda: AdjacencyMask(2) + PowerSeriesMask(2, 2)), 'unweighted'),
     'gps_pna': Case(
         lambda: TopoGPSConv(
             CHANNELS,
@@ -205,7 +221,7 @@ SHORT = ('packing', 'adjacency', 'power_series', 'grf', 'causal', 'kmip', 'softm
 WITH_BYTES = ('packing', 'adjacency', 'power_series', 'grf', 'grf_features', 'causal', 'kmip')
 #: One case of each kind of operator, which one process runs as the only shard by day.
 OF_EACH_KIND = ('no_edges', 'packing', 'adjacency', 'power_series', 'grf', 'grf_features', 'causal', 'toeplitz')
-OF_EACH_KIND += ('hadamard', 'softmax', 'kmip', 'gps_pna')
+OF_EACH_KIND += ('hadamard', 'softmax', 'kmip', 'gps_pna', 'weights')
 #: Cases that four processes run too.
 OF_FOUR = ('adjacency', 'causal', 'grf_partition', 'kmip')
 
@@ -225,7 +241,8 @@ def make_layer(case: Case, dtype: torch.dtype) -> torch.nn.Module:
 
 def run_layer(layer: torch.nn.Module, x: Tensor, graph: Graph) -> Tensor:
     if isinstance(layer, TopoGPSConv):
-        out: Tensor = layer(x, graph.edge_index, graph=graph)
+        features = {} if layer.edge_weights is None else {'edge_attr': graph.attribute('edge_attr')}
+        out: Tensor = layer(x, graph.edge_index, graph=graph, **features)
         return out
     result: Tensor = layer(x, graph=graph)
     return result

@@ -22,6 +22,7 @@ import torch.distributed as dist
 from sharded_cases import (
     CASES,
     CHANNELS,
+    EDGE_DIM,
     NODES,
     OF_FOUR,
     SHORT,
@@ -47,8 +48,15 @@ from pyg_topomask.distributed import (
     walks,
 )
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, HeatKernelMask, LowRankMask, PackingMask, TreeMask
-from pyg_topomask.nn import GRFSoftmaxAttention, KMIPAttention, MaskedLinearAttention, MaskedSoftmaxAttention, TopoGPSConv
+from pyg_topomask.masks import AdjacencyMask, CausalMask, GRFMask, HeatKernelMask, HopMask, LowRankMask, PackingMask, TreeMask
+from pyg_topomask.nn import (
+    EdgeWeights,
+    GRFSoftmaxAttention,
+    KMIPAttention,
+    MaskedLinearAttention,
+    MaskedSoftmaxAttention,
+    TopoGPSConv,
+)
 from pyg_topomask.nn.gps_conv import convolve
 from pyg_topomask.transforms import AddGraphRandomFeatures
 
@@ -125,6 +133,12 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
     def gps(conv: torch.nn.Module, norm: str | None = None) -> Any:
         return TopoGPSConv(CHANNELS, conv, attn=linear(PackingMask)(), norm=norm)(x, graph.edge_index, graph=graph)
 
+    def weighted(mask: Any, **options: Any) -> Any:
+        layer = TopoGPSConv(
+            CHANNELS, None, attn=linear(lambda: mask)(), norm=None, edge_weights=EdgeWeights(EDGE_DIM, **options)
+        )
+        return layer(x, graph.edge_index, graph=graph, edge_attr=graph.attribute('edge_attr'))
+
     def with_many_meetings() -> Any:
         with patch.object(walks, 'MOST', 0):
             return attend(GRFSoftmaxAttention(CHANNELS, 2, seed=7))
@@ -157,6 +171,10 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'convs': lambda: gps((SAGEConv if rank else GCNConv)(CHANNELS, CHANNELS)),
         'conv_sizes': lambda: gps(GCNConv(CHANNELS, CHANNELS + rank)),
         'gin_sizes': lambda: gps(GINConv(torch.nn.Linear(CHANNELS, CHANNELS + rank))),
+        'learned_hop': lambda: weighted(HopMask(2, path_weights='mean')),
+        'learned_grf': lambda: weighted(GRFMask(2, transition='weight')),
+        'learned_against': lambda: weighted(AdjacencyMask(2, flow='target_to_source')),
+        'learned_symmetric': lambda: weighted(AdjacencyMask(2), symmetric=True),
         'models': lambda: check_parameters(seeded(rank), graph),
         'tree': lambda: attend(linear(TreeMask)()),
         'subclass': lambda: attend(linear(other_mask)()),
