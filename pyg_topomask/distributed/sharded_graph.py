@@ -29,7 +29,7 @@ from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.locality import inverse
 from pyg_topomask.masks.base.mask import Mask, bind_on
-from pyg_topomask.nn.edge_features import features_of_ends
+from pyg_topomask.nn.edge_weights import features_of_ends
 from pyg_topomask.nn.gps_conv import check_layer, convolve
 from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import MaskOperator

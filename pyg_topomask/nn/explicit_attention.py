@@ -17,7 +17,7 @@ from torch_geometric.utils import is_sparse
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import check_flow, row_and_col
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.nn.edge_features import EdgeTerms, TermsOfPairs
+from pyg_topomask.nn.edge_terms import EdgeTerms, TermsOfPairs
 from pyg_topomask.nn.inputs import (
     ReadsGraph,
     check_features,

@@ -22,7 +22,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import Mask
 from pyg_topomask.masks.base.kinds import LEARNS_WEIGHTS
-from pyg_topomask.nn.edge_features import EdgeWeights
+from pyg_topomask.nn.edge_weights import EdgeWeights
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import as_graph, check_heads
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention

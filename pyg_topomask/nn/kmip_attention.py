@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.expander import expander_edges
-from pyg_topomask.nn.edge_features import TermsOfPairs
+from pyg_topomask.nn.edge_terms import TermsOfPairs
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops.softmax_entries import attend_pairs, pattern_of_pairs, pattern_of_slots

@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
-from pyg_topomask.nn.edge_features import TermsOfPairs
+from pyg_topomask.nn.edge_terms import TermsOfPairs
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import on_near_graph, resolve_feature_map

@@ -17,7 +17,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.lookup import lookup, named_options
 from pyg_topomask.graphgym.names.masks import COMPOSITIONS, MASKS, build_mask, configured_tree
 from pyg_topomask.nn.by_name import LAYERS, under
-from pyg_topomask.nn.edge_features import EdgeWeights
+from pyg_topomask.nn.edge_weights import EdgeWeights
 from pyg_topomask.nn.inputs import check_heads
 
 
