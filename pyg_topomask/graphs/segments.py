@@ -12,7 +12,7 @@ from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import is_whole
-from pyg_topomask.utils.functorch import int_or_symint, is_exporting, kept, outside_transforms
+from pyg_topomask.utils.functorch import int_or_symint, is_exporting, is_transforming, kept, outside_transforms
 
 __all__ = ['Segments']
 
@@ -255,7 +255,7 @@ def products_by_graph(x: Tensor, segments: Segments) -> Tensor:
         x = x.double()
         return segments.total(torch.einsum('nhc,nhd->hcd', x, x)).unsqueeze(0)
     sums = x.new_zeros(segments.num_graphs, x.size(1), x.size(2), x.size(2), dtype=torch.float64)
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or is_transforming():
         return sums.index_add(0, segments.index, (x.unsqueeze(-1) * x.unsqueeze(-2)).double())
     for group, graphs in _groups_and_graphs(segments):
         rows = group.take(x).masked_fill(group.padding.unsqueeze(-1), 0.0)
@@ -271,7 +271,7 @@ def multiply_by_graph(x: Tensor, matrices: Tensor, segments: Segments) -> Tensor
     if segments.batch is None:
         return torch.einsum('nhc,hcd->nhd', x, matrices[0])
     out = x.new_zeros(x.size(0) + 1, x.size(1), matrices.size(-1))
-    if torch.compiler.is_compiling():
+    if torch.compiler.is_compiling() or is_transforming():
         out = out[:-1]
         for column in range(x.size(2)):  # all rows of the matrices at once would take c times the memory
             out = out + x[..., column, None] * matrices[:, :, column].index_select(0, segments.index)

@@ -241,7 +241,8 @@ class RWGNKMask(WalkingMask):
         warn_of_directed(self, graph, 'GRFMask(asymmetric=True, importance=False), which counts visits too,')
         if isinstance(state, ExpectedVisits):
             return self._bind_expected(graph, state)
-        discounts, values = self.discounts, dict[int, Tensor]()
+        discounts = self.discounts
+        values: dict[int, Tensor] = {}
 
         def vectors(walks: WalkFeatures) -> Tensor:
             if id(walks) not in values:

@@ -176,7 +176,7 @@ IN_PARTS = {
 PARTS = {'heat_kernel': 10, 'kmip_sampled': 11, 'toeplitz': 5}
 
 #: One of each kind. The others differ from one of these in their mask alone, and run at night.
-OF_EACH_KIND = ['tree', 'hadamard', 'grf_softmax', 'kmip', 'gps']
+OF_EACH_KIND = ['tree', 'hadamard', 'grf_softmax', 'rwgnk', 'kmip', 'gps']
 OF_EACH_KIND_IN_PARTS = ['heat_kernel', 'resampled', 'mgformer']
 
 

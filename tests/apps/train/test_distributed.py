@@ -164,7 +164,7 @@ def results(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
 
 @pytest.mark.nightly
 def test_layers_of_graphgps(tmp_path: Path) -> None:
-    first, second = run_both(tmp_path, HOOKED, Path(__file__).parents[1] / 'graphgps_standin')
+    first, second = run_both(tmp_path, HOOKED, Path(__file__).parents[2] / 'graphgym' / 'graphgps_standin')
     assert first['attends']
     torch.testing.assert_close(first['losses'], first['reference'], rtol=1e-9, atol=0)
     assert first['reference'][2] < first['reference'][0]
