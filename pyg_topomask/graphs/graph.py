@@ -209,7 +209,7 @@ class Graph(States):
         r"""The numbers of nodes and edges of each graph, and a hash of its weighted edges that ignores their order,
         :obj:`[num_graphs, 3]`. Weights of 1 are equivalent to no weights.
         """
-        return self._hashed(self.edge_weight)
+        return self._hashed(None if self.edge_weight is None else self.weight)
 
     @property
     def structure(self) -> Tensor:

@@ -3,7 +3,7 @@ r"""The states of masks that a graph keeps: what is prepared once and shared bet
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -92,9 +92,9 @@ class HasState(Protocol):
     def prepare(self, graph: Any, generator: torch.Generator | None = None) -> Any: ...
 
 
-def _renumbers(mask: HasState) -> bool:
-    r"""Returns whether a mask can be prepared on a graph with other node numbers."""
-    return mask.renumbers is not None and all(map(_renumbers, mask.parts))
+def _renumbers(mask: HasState, ways: Collection[str]) -> bool:
+    r"""Returns whether a mask can be prepared on a graph with other node numbers in one of these ways."""
+    return mask.renumbers in ways and all(_renumbers(part, ways) for part in mask.parts)
 
 
 # No ABC, on which torch.compile does not trace functools.singledispatch.
@@ -127,7 +127,9 @@ class States:
         """
         if generator is not None or self._states.get('near', self) is None:
             return None
-        if mask.fresh or not _renumbers(mask) or self.edge_index.device.type != 'cpu':
+        # The state of a head is that of its own weights, and of no graph that is kept.
+        ways = ['graph'] if self.edge_weight is not None and self.edge_weight.dim() > 1 else ['graph', 'state']
+        if mask.fresh or not _renumbers(mask, ways) or self.edge_index.device.type != 'cpu':
             return None
         if torch.compiler.is_compiling() and not self.has_cached('near'):
             return None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,9 +41,9 @@ class TreeState:
         r"""Roots and contracts the forest of a graph, or several spanning forests with the edges :obj:`[2, F]`. Raises a
         :class:`ValueError` if there is a cycle.
         """
-        forests = [graph.edge_index] if forests is None else forests
-        edges = torch.cat([edge_index + tree * graph.num_nodes for tree, edge_index in enumerate(forests)], dim=1)
-        return cls._measured(graph, Forest.from_edges(edges, len(forests) * graph.num_nodes), len(forests))
+        if forests is None:
+            return cls._measured(graph, graph.cached_of_edges('forest', partial(_rooted, graph, [graph.edge_index])), 1)
+        return cls._measured(graph, _rooted(graph, forests), len(forests))
 
     @classmethod
     def _measured(cls, graph: Graph, forest: Forest, num_trees: int) -> TreeState:
@@ -124,6 +124,11 @@ class TreeState:
         order = stable_argsort(tree, most)
         parent, up, down = (index.cpu()[:, kept] + tree * graph.num_nodes)[:, order].numpy()
         return cls._measured(graph, Forest(parent, up, down, taken.cpu()[kept][order].numpy()), most)
+
+
+def _rooted(graph: Graph, forests: Sequence[Tensor]) -> Forest:
+    edges = torch.cat([edge_index + tree * graph.num_nodes for tree, edge_index in enumerate(forests)], dim=1)
+    return Forest.from_edges(edges, len(forests) * graph.num_nodes)
 
 
 class TreeFactors(NamedTuple):

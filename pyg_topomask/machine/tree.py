@@ -284,6 +284,7 @@ def attend_tree(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
     parts = _parts_of_values(mask, v)
     if len(parts) > 1:
         return torch.cat([attend_tree(mask, q, k, part) for part in parts], 2)
+    q, k, v = (x.contiguous() for x in (q, k, v))  # each part of the trees would copy them
     total = v.new_empty(v.shape)
 
     def run(order: Array, part: tuple[Array, ...], head: int) -> None:
@@ -306,6 +307,7 @@ def attend_tree_backward(
         of_q, of_k, of_v, of_mask = zip(*results, strict=True)
         return torch.stack(of_q).sum(0), torch.stack(of_k).sum(0), torch.cat(of_v, 2), torch.stack(of_mask).sum(0)
     of_function = mask.f.size(1) > 0
+    q, k, v, upstream = (x.contiguous() for x in (q, k, v, upstream))
     grads = [x.new_empty(x.shape) for x in (q, k, v)]
     crossing = torch.zeros(q.size(0), q.size(1), 1 if learn and not of_function else 0, dtype=torch.float64)
 

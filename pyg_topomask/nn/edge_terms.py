@@ -90,33 +90,38 @@ class _Pairs(NamedTuple):
         r"""Returns the matrix with an entry in row :math:`iH + h` and column :math:`e` for each head :math:`h` and each edge
         :math:`e` of a pair :math:`(i, j)`.
         """
-        if not self.incidence or self.incidence[0].num_rows != self.num_nodes * heads:
+        pattern = self.incidence[0] if self.incidence else None
+        if pattern is None or pattern.num_rows != self.num_nodes * heads:
             with torch.inference_mode(False):  # for training later
                 node = torch.div(self.key, max(self.num_nodes, 1), rounding_mode='floor')[self.slot]
                 row = node.unsqueeze(1) * heads + torch.arange(heads, device=node.device)
                 col = torch.arange(node.numel(), device=node.device).unsqueeze(1).expand_as(row)
-                self.incidence[:] = [
-                    SparsePattern.from_pairs(row.flatten(), col.flatten(), self.num_nodes * heads, node.numel())[0]
-                ]
-        return self.incidence[0]
+                pattern, _ = SparsePattern.from_pairs(row.flatten(), col.flatten(), self.num_nodes * heads, node.numel())
+                self.incidence[:] = [pattern]
+        return pattern
 
     @outside_transforms
     def places(self, pattern: SparsePattern) -> Places:
-        r"""Returns which pairs are entries of a pattern with ascending columns, and which entries these are. Entries that each
-        head has for itself are in row and column :math:`iH + h` for head :math:`h` of node :math:`i`, and the numbers of their
-        pairs are :math:`hP + p`.
-        """
-        heads = pattern.num_rows // max(self.num_nodes, 1)
-        if heads > 1:  # the pairs differ in each step
-            row, col = unwrapped(pattern.row).long(), unwrapped(pattern.col).long()
-            node = torch.div(row, heads, rounding_mode='floor')
-            other = torch.div(col, heads, rounding_mode='floor')
-            entry, pair = _found(self.key, node * self.num_nodes + other)
-            return (row - node * heads)[entry] * self.key.numel() + pair, entry
-        if not self.found or self.found[0][0] is not pattern:
+        r"""Returns which pairs are entries of a pattern with ascending columns, and which entries these are."""
+        found = self.found[0] if self.found else None
+        if found is None or found[0] is not pattern:
             with torch.inference_mode(False):  # for training later
-                self.found[:] = [(pattern, _found(_keys(pattern), self.key))]
-        return self.found[0][1]
+                found = pattern, _found(_keys(pattern), self.key)
+                self.found[:] = [found]
+        return found[1]
+
+    @outside_transforms
+    def places_by_head(self, entries: Entries, heads: int) -> Places:
+        r"""Returns the same for entries that each head has for itself, without those of 0. Head :math:`h` of node :math:`i`
+        is row and column :math:`iH + h`, and the numbers of its pairs are :math:`hP + p`. Columns may be in any order.
+        """
+        row, col = unwrapped(entries.pattern.row).long(), unwrapped(entries.pattern.col).long()
+        node = torch.div(row, heads, rounding_mode='floor')
+        other = torch.div(col, heads, rounding_mode='floor')
+        entry, pair = _found(self.key, node * self.num_nodes + other)
+        present = unwrapped(entries.value)[0, entry] != 0  # empty slots of a search are entries of 0 at the node itself
+        entry, pair = entry[present], pair[present]
+        return (row - node * heads)[entry] * self.key.numel() + pair, entry
 
 
 def _found(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
@@ -142,15 +147,17 @@ class TermsOfPairs(NamedTuple):
     lin_value: Linear
 
     def times(self, entries: Entries) -> tuple[Entries, Places]:
-        r"""Returns the product with the entries of a mask, or with entries that each head has for itself, as those of k-MIP
-        attention, and where the pairs are among these.
-        """
+        r"""Returns the product with the entries of a mask, and where the pairs are among these."""
+        places = self.pairs.places(entries.pattern)
+        return _times(entries, self.factor, self.logarithm, *places), places
+
+    def times_by_head(self, entries: Entries) -> tuple[Entries, Places]:
+        r"""Returns the same for entries that each head has for itself, as those of k-MIP attention."""
         if unwrapped(entries.pattern.col).dim() > 1:
             raise ArgumentError('x', 'a batch of torch.func.vmap', 'one without edge_dim')
-        factor, logarithm, places = self.factor, self.logarithm, self.pairs.places(entries.pattern)
-        if entries.pattern.num_rows > self.pairs.num_nodes:
-            factor, logarithm = factor.reshape(1, -1), None if logarithm is None else logarithm.reshape(1, -1)
-        return _times(entries, factor, logarithm, *places), places
+        places = self.pairs.places_by_head(entries, self.factor.size(0))
+        logarithm = None if self.logarithm is None else self.logarithm.reshape(1, -1)
+        return _times(entries, self.factor.reshape(1, -1), logarithm, *places), places
 
     def value(self, alpha: Tensor, places: Places) -> Tensor:
         r"""Returns :math:`\sum_j \alpha_{ij} \mathbf{u}_{ij}`, :obj:`[N, H, d]`, given the coefficients at the entries,
@@ -166,7 +173,7 @@ class TermsOfPairs(NamedTuple):
         weight = of_edges.new_zeros(pattern.nnz).index_copy(0, pattern.perm_t.long(), of_edges.flatten())
         summed = spmm(pattern, weight.unsqueeze(0), features).view(-1, heads, features.size(2))
         matrix, bias = self.lin_value.weight.unflatten(0, (heads, -1)), self.lin_value.bias.view(heads, -1)
-        return torch.einsum('nhc,hdc->nhd', summed, torch.cat([matrix, bias.unsqueeze(2)], dim=2))
+        return torch.einsum('nhc,hdc->nhd', summed, torch.cat([matrix, bias.unsqueeze(2)], dim=2).to(summed.dtype))
 
     def values_at(self, pairs: Tensor) -> Tensor:
         r"""Returns the vectors :math:`\mathbf{u}` of pairs :math:`(i, j)`, :obj:`[nnz, H, d]`, which are 0 without an edge."""

@@ -184,7 +184,7 @@ class KMIPAttention(ExplicitAttention):
         if terms is None:
             found = attend_pairs(q, k, v, entries, dropout)
             return self._with_diversity(found.out, found.alpha, entries, graph)
-        entries, places = terms.times(entries)
+        entries, places = terms.times_by_head(entries)
         found = attend_pairs(q, k, v, entries, dropout)
         out = found.out + terms.value(found.shown, places).to(v.dtype)
         return self._with_diversity(out, found.alpha, entries, graph)
@@ -200,7 +200,7 @@ class KMIPAttention(ExplicitAttention):
     ) -> tuple[Tensor, Tensor]:
         q, k, entries = self._search(q, k, graph, generator)
         chosen = entries.value[0] > 0
-        entries = entries if terms is None else terms.times(entries)[0]
+        entries = entries if terms is None else terms.times_by_head(entries)[0]
         # No output: the values are propagated later.
         found = attend_pairs(q, k, v[..., :0], entries, self.attention_dropout if self.training else 0.0)
         alpha = self._with_diversity(found.shown.squeeze(0), found.alpha, entries, graph)

@@ -49,6 +49,7 @@ LAYERS: dict[str, Callable[[], ExplicitAttention]] = {
     'all_pairs': lambda: under(SinDegreeMask(HEADS)),
     'walks': lambda: GRFSoftmaxAttention(CHANNELS, HEADS, asymmetric=True, edge_dim=DIM),
     'kmip': lambda: KMIPAttention(CHANNELS, HEADS, k=2, edge_dim=DIM),
+    'kmip_one_head': lambda: KMIPAttention(CHANNELS, k=3, edge_dim=DIM),
     'kmip_edges': lambda: KMIPAttention(
         CHANNELS, HEADS, k=1, val_dim=5, extra_edges='input', flow='target_to_source', edge_dim=DIM
     ),
@@ -87,15 +88,15 @@ def oracle(layer: ExplicitAttention, data: Data) -> tuple[Tensor, np.ndarray]:
     one.
     """
     lins = (layer.lin_q, layer.lin_k, layer.lin_v)
-    q, k, v = (lin(data.x).unflatten(1, (HEADS, -1)).detach().numpy() for lin in lins)
+    q, k, v = (lin(data.x).unflatten(1, (layer.heads, -1)).detach().numpy() for lin in lins)
     numbers = {name: parameter.detach().numpy() for name, parameter in layer.edge_terms.named_parameters()}
     edges, e = as_numpy(data, layer.flow)[0].T.tolist(), data.edge_attr.numpy()
     mask, out = mask_of(layer, data, q, k), np.zeros_like(v)
-    alpha = np.zeros((HEADS, len(q), len(q)))
-    for head in range(HEADS):
+    alpha = np.zeros((layer.heads, len(q), len(q)))
+    for head in range(layer.heads):
         factor = np.exp(e @ numbers['lin_bias.weight'][head] + numbers['lin_bias.bias'][head])
-        added = e @ numbers['lin_value.weight'].reshape(HEADS, -1, DIM)[head].T
-        added = added + numbers['lin_value.bias'].reshape(HEADS, -1)[head]
+        added = e @ numbers['lin_value.weight'].reshape(layer.heads, -1, DIM)[head].T
+        added = added + numbers['lin_value.bias'].reshape(layer.heads, -1)[head]
         for i in range(len(q)):
             joined = [[n for n, ends in enumerate(edges) if ends == [i, j]] for j in range(len(q))]
             mean = [factor[several].mean() if several else 1.0 for several in joined]
@@ -123,6 +124,27 @@ def test_output_and_coefficients_are_those_of_the_equations(name: str, graph: st
     matrix = np.zeros_like(coefficients)
     matrix[:, pairs[1], pairs[0]] = alpha.detach().t().numpy()
     np.testing.assert_allclose(matrix, coefficients, atol=1e-7)
+
+
+@pytest.mark.parametrize('heads', [1, 2])
+def test_self_loops_in_graphs_with_fewer_nodes_than_keys(heads: int) -> None:
+    """The slots of a search that find no key hold the node itself."""
+    layer = random(KMIPAttention(CHANNELS, heads, k=3, edge_dim=DIM))
+    loops = torch.arange(5).repeat(2, 1)
+    data = featured(Data(edge_index=loops, num_nodes=5, batch=torch.tensor([0, 0, 1, 1, 1])))
+    expected, _ = oracle(layer, data)
+    torch.testing.assert_close(layer(data.x, loops, batch=data.batch, edge_attr=data.edge_attr), expected)
+
+
+@pytest.mark.parametrize('dtype', [torch.bfloat16, torch.float16])
+@pytest.mark.parametrize('name', LAYERS)
+def test_half_precision(name: str, dtype: torch.dtype) -> None:
+    layer, data = random(LAYERS[name]()).to(dtype), featured(GRAPHS['batch']()).apply(lambda x: x.to(dtype), 'x', 'edge_attr')
+    out = layer(data.x, data.edge_index, batch=data.batch, edge_attr=data.edge_attr)
+    assert out.dtype == dtype
+    assert bool(out.isfinite().all())
+    out.float().sum().backward()
+    assert layer.edge_terms.lin_value.weight.grad.dtype == dtype
 
 
 @pytest.mark.parametrize('name', LAYERS)

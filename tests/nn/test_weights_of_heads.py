@@ -14,6 +14,7 @@ from torch.autograd import gradcheck, gradgradcheck
 from torch_geometric.data import Data
 
 from pyg_topomask import Graph
+from pyg_topomask.graphs import locality
 from pyg_topomask.masks import (
     AdjacencyMask,
     CausalMask,
@@ -162,6 +163,21 @@ def test_derivatives_are_finite_differences(name: str) -> None:
     inputs = positive(data), torch.randn(6, HEADS, 2, dtype=torch.float64, requires_grad=True)
     assert gradcheck(product, inputs)
     assert gradgradcheck(product, inputs, fast_mode=True)
+
+
+@pytest.mark.parametrize('name', ['power_series', 'hop', 'grf', 'shared_grf'])
+def test_large_graphs_take_other_numbers_of_the_nodes(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    size, mask = 20_000, mask_of(name)
+    order = torch.randperm(size)
+    data = Data(edge_index=torch.stack([torch.cat([order, order.roll(1)]), torch.cat([order.roll(1), order])]), num_nodes=size)
+    weight, layer = positive(data).detach().float().requires_grad_(), MaskedLinearAttention(8, HEADS, mask.float())
+    x = torch.randn(size, 8)
+    expected = layer(x, data.edge_index, weight)
+    monkeypatch.setattr(locality, '_LARGE', size)
+    torch.testing.assert_close(layer(x, data.edge_index.clone(), weight), expected)
+    given = Graph(data.edge_index, size)
+    assert given.near(PowerSeriesMask()) is not None
+    torch.testing.assert_close(layer(x, graph=given.with_weights(weight)), expected)
 
 
 @pytest.mark.parametrize('name', ['adjacency', 'power_series', 'hop', 'rwgnk'])

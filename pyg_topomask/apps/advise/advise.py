@@ -239,7 +239,8 @@ def _write(report: dict[str, Any], folder: Path) -> None:
     write_atomically(folder / 'best.yaml', report['yaml'].encode())
     write_atomically(folder / 'advise.html', page(report).encode())
     write_atomically(folder / 'advise.json', (json.dumps(report, indent=1) + '\n').encode())
-    print(f'Best in validation: {report["winner"]}. To train it: {report["command"]}')
+    without = '' if report['verdict']['word'] == 'gain' else ' without a mask'
+    print(f'Best in validation{without}: {report["winner"]}. To train it: {report["command"]}')
     print(f'Written to {folder}: advise.html, advise.json, advise.png, best.yaml')
 
 

@@ -166,7 +166,7 @@ def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str, regression
 
 def _parsed(texts: list[str]) -> Any:
     r"""Returns text as whole numbers if all of it are such, or else as numbers, or else as it is."""
-    for kind in (int, float):
+    for kind in (int, float) if not any('_' in text for text in texts) else ():  # Python reads 1_0 as 10
         try:
             return np.array([kind(text) for text in texts])
         except (ValueError, OverflowError):

@@ -24,8 +24,8 @@ from pyg_topomask.utils.files import first_line
 
 #: Names of the columns with the two ends of an edge, which are otherwise the first two.
 _ENDS = (('source', 'target'), ('src', 'dst'), ('from', 'to'))
-#: What stands for a missing label.
-_MISSING = (None, 'nan', 'NaN', 'NA', 'N/A', 'null', 'NULL')
+#: What stands for a missing value, as in pandas.
+_MISSING = (None, '', 'nan', 'NaN', '-nan', '-NaN', 'NA', 'N/A', 'n/a', '<NA>', '#N/A', '#NA', 'null', 'NULL', 'None')
 #: Names of the column with labels, if none is given.
 LABELS = ('label', 'y', 'class')
 #: The namespace of GraphML.
@@ -51,7 +51,7 @@ class Table:
         numbers: dict[str, list[float]] = {}
         others = []
         for name, values in self.columns.items():
-            if _number(next((value for value in values if value not in _MISSING), None)) is None:
+            if not _is_numeric(next((value for value in values if not _is_missing(value)), None)):
                 others.append(name)
                 continue
             parsed = [_number(value) for value in values]
@@ -66,6 +66,15 @@ class Table:
                 raise ArgumentError(source, given, accepted, 'fill it, or remove the column')
             numbers[name] = [value for value in parsed if value is not None]
         return numbers, others
+
+
+def _is_missing(value: Any) -> bool:
+    return value in _MISSING or value != value  # NaN
+
+
+def _is_numeric(value: Any) -> bool:
+    r"""Returns whether a value stands for a number, which may be infinite."""
+    return _number(value) is not None or str(value).strip().lstrip('+-').lower() in ('inf', 'infinity')
 
 
 def _number(value: Any) -> float | None:
@@ -272,7 +281,7 @@ def _assemble(
         table = 'give a table of nodes with --nodes' if of_csv else 'write an attribute of each node'
         remedy = 'name one of these columns with --label' if nodes.columns else table
         raise ArgumentError('label', f'{name or "no label"}, which {source} lacks', accepted, remedy)
-    y = [None if value in _MISSING else value for value in nodes.columns.pop(name)]
+    y = [None if _is_missing(value) else value for value in nodes.columns.pop(name)]
     edges.columns.pop(_named(edges.columns, 'id') or '', None)  # of the file, not of the network
     features, ignored = nodes.numbers('nodes', strict=of_csv)
     weights, more = edges.numbers('data', strict=of_csv)

@@ -77,6 +77,28 @@ def test_nodes_without_a_label_are_in_no_split() -> None:
     torch.testing.assert_close(data.x, torch.stack([torch.ones(21), degrees.log1p()], 1))
 
 
+@pytest.mark.parametrize('text', ['', 'None', 'n/a', '<NA>', 'NaN', 'NULL'])
+def test_what_pandas_reads_as_missing_is_no_label(text: str) -> None:
+    Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(20)))
+    labels = ''.join(f'{i},{text if i == 7 else "ab"[i % 2]}\n' for i in range(21))
+    Path('nodes.csv').write_text(f'id,label\n{labels}')
+    data = read('edges.csv', nodes='nodes.csv')[0]
+    assert not bool((data.train_mask | data.val_mask | data.test_mask)[7])
+    assert data.y[[6, 8, 9]].tolist() == [0, 0, 1]
+
+
+@pytest.mark.parametrize('missing', ['', float('nan')])
+def test_graphml_may_lack_labels(missing: Any) -> None:
+    stored = networkx.path_graph(20)
+    for node in stored:
+        present = 'ab'[node % 2] if missing == '' else node / 2
+        stored.nodes[node]['label'] = missing if node == 7 else present
+    networkx.write_graphml(stored, 'graph.graphml')
+    data = read('graph.graphml')[0]
+    assert not bool((data.train_mask | data.val_mask | data.test_mask)[7])
+    assert len(data.y[torch.arange(20) != 7].unique()) == (2 if missing == '' else 19)
+
+
 @pytest.mark.parametrize('kind', [networkx.Graph, networkx.DiGraph])
 def test_graphml(kind: type[networkx.Graph]) -> None:
     stored = networkx.path_graph(12, create_using=kind)
@@ -381,6 +403,20 @@ def test_labels_that_may_be_meant_otherwise_are_named() -> None:
         read(save([graph(torch.tensor([index % 2 / 1.0])) for index in range(30)]))
     with pytest.warns(UserWarning, match='age are no features'):
         read(save([graph(torch.tensor([index % 2]), age=torch.ones(3)) for index in range(30)]))
+
+
+def test_names_with_an_underscore_are_no_numbers() -> None:
+    Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(20)))
+    labels = ''.join(f'{i},{["10", "1_0"][i % 2]}\n' for i in range(21))
+    Path('nodes.csv').write_text(f'id,label\n{labels}')
+    assert read('edges.csv', nodes='nodes.csv')[0].y.tolist() == [i % 2 for i in range(21)]
+
+
+def test_an_infinite_weight_is_refused_at_its_place() -> None:
+    Path('edges.csv').write_text('source,target,weight\n0,1,inf\n1,2,3\n')
+    Path('nodes.csv').write_text('id,label\n0,a\n1,b\n2,a\n')
+    with pytest.raises(ValueError, match=r"^data: got 'inf' in edges.csv, line 2, column weight; accepted: finite numbers"):
+        read('edges.csv', nodes='nodes.csv')
 
 
 def test_a_changed_file_is_noticed() -> None:
