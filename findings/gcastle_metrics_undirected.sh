@@ -2,11 +2,12 @@
 # gcastle 1.0.4: MetricsDAG counts undirected edges twice, and gives a true positive rate of 2.
 #
 # Expected: tpr is TP / (TP + FN), says the documentation: at most 1. An edge -1 is undirected, and "should only appear once", says an error
-# message. nnz is the number of edges of the estimate, and fdr the part of them that is wrong, with an undirected edge of the skeleton right.
+# message. nnz is the number of edges of the estimate, and fdr the part of them that is wrong, with an undirected edge of the skeleton
+# right.
 # Seen: each undirected edge is counted in both directions, but a true edge in one. The equivalence class of a chain, with all edges
-# undirected, has a tpr of 2 and twice as many edges as it has. In fdr, a wrong undirected edge counts as two wrong ones. precision and
-# gscore of the same dictionary take one of the two directions for wrong: precision is 0.5, where fdr is 0, although both have TP + FP as
-# the denominator. shd is right.
+# undirected, has a tpr of 2, and nnz is twice the number of its edges. In fdr, a wrong undirected edge counts as two wrong ones. precision
+# takes one of the two directions for wrong: it is 0.5 where fdr is 0, although both have TP + FP as the denominator. shd counts each edge
+# once.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -3,9 +3,9 @@
 #
 # Expected: a root node has no parents, and the distance of a node is the number of edges of the shortest path from a root node. Only which
 # entries of the adjacency matrix are 0 matters. get_exo_variables of the same module finds the nodes without parents so.
-# Seen: a root node is a row with the sum 0. Effects of 0.5 and -0.5 sum up to 0: a node with both is a root node, at distance 0, and all
-# nodes after it are too close. A matrix of signs, or of effects rounded to one digit, has many such rows. The distances change if one
-# variable is measured with the opposite sign, although the graph does not.
+# Seen: a root node is a row with the sum 0. Effects of 0.5 and -0.5 sum up to 0: a node with both is a root node, at distance 0, and the
+# nodes after it are too close. Effects rounded to one digit often have such rows. The distances change if one variable is measured with the
+# opposite sign, although the graph does not.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

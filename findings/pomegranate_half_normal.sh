@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# pomegranate 1.1.2: HalfNormal.fit finds 0.36 times the variance parameter, and its density is not one for several features.
+# pomegranate 1.1.2: HalfNormal.fit finds 0.36 times the variance parameter, and log_probability is no density of several features.
 #
-# Expected: the distribution is zero for negative numbers, and its variance is (1 - 2 / pi) sigma^2, says the documentation. covs is
-# sigma^2, the mean of the squares, as log_probability takes it. The most likely covs for data is the mean of the squares. The density of
-# d independent features is the product of d densities, each twice that of the normal distribution.
+# Expected: the distribution is zero for negative numbers, and its variance is (1 - 2 / pi) sigma^2, says the documentation. For one
+# feature, log_probability takes covs for sigma^2. The most likely sigma^2 for data is the mean of the squares. The density of d independent
+# features is the product of d densities, each twice that of the normal distribution.
 # Seen: fit subtracts the square of the mean, as for a normal distribution with its own mean, but then sets the mean to 0. covs is the
 # variance of the data, 0.36 sigma^2. Data have a much lower likelihood than with the right covs. log_probability adds log(2) once, for any
-# number of features: the density of 3 features has the integral 1 / 4. Negative numbers have the density of positive ones.
+# number of features: over positive numbers, the density of 3 features has the integral 1 / 4. Negative numbers have the density of positive
+# ones.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pomegranate 1.1.2: Normal, LogNormal and HalfNormal draw samples with the variance as the standard deviation, if it is not 'full'.
+# pomegranate 1.1.2: Normal, LogNormal and HalfNormal with covariance_type='diag' take the variance for the standard deviation in sample.
 #
 # Expected: covs are variances for each covariance_type, says the documentation, "and not the standard deviation". Samples of a normal
 # distribution with covs=[4] have the variance 4. A model which is fitted to its own samples is the same again.

@@ -3,8 +3,8 @@
 #
 # Expected: 'chow-liu' is a maximal spanning tree of the mutual information. A combination that does not occur adds nothing to the mutual
 # information or to a likelihood: 0 log 0 is 0. The same holds for 'exact', which finds the best score.
-# Seen: with the default pseudocount of 0, such a combination adds 0 * log(0), which is NaN. The minimum of scores with NaN is NaN, so
-# 'chow-liu' attaches all variables to the first. 'exact' gives parents without any influence, up to all that come before. There is no
+# Seen: with the default pseudocount of 0, such a combination adds 0 * log(0), which is NaN. 'chow-liu' takes a pair with NaN for the best
+# one, and attaches all variables below to the first. 'exact' gives parents without any influence, up to all that come before. There is no
 # warning. With a pseudocount of 1e-3 'exact' is right. 'chow-liu' is not, if one variable has fewer values than another: tables are as
 # large as the largest, and the cells of values that a variable does not have are divided by 0.
 set -euo pipefail

@@ -4,8 +4,8 @@
 # Expected: each sample keeps its weight. The order of the samples does not matter. The value is that of wasserstein_circle with p=2 to many
 # points at equal distances, which stand for the uniform distribution.
 # Seen: the i-th smallest sample gets the weight of the i-th sample. Samples which are sorted already are right, and equal weights are.
-# sliced_wasserstein_sphere_unif projects samples to circles, where they have another order each time: with weights it is wrong always. For
-# samples all over the sphere, weights of a part of it leave the distance as low as for the uniform distribution.
+# sliced_wasserstein_sphere_unif projects samples to circles, where they have another order each time, so that sorting them first does not
+# help. For samples all over the sphere, weights on the north only give 0.015, where 0.197 is right. Equal weights give 0.0075.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

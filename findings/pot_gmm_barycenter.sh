@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # POT 0.9.7.post1: gmm_barycenter_fixed_point is wrong for weights w_bar that are not equal, and writes into its arguments.
 #
-# Expected: a component of the barycenter moves to a convex combination of the components that the plan sends it to. The row i of the plan
-# sums to w_bar_i, and is divided by it. barycentric_proj_method='bures' does so. The barycenter of two mixtures which differ by a shift is
-# the mixture half way.
+# Expected: 'euclidean' projects by a "convex combination" of the components that the plan sends a component to, says the documentation. The
+# row i of the plan sums to w_bar_i, and is divided by it. barycentric_proj_method='bures' does so. The barycenter of two mixtures which
+# differ by a shift is the mixture half way.
 # Seen: 'euclidean', the default, multiplies by the number of components instead, which is right for equal weights only. With weights 0.8
 # and 0.2, the means are multiplied by 1.6 and 0.4, and so are the covariances. Both methods write the result into means_init and covs_init.
 # If these are arrays of means_list and covs_list, that mixture changes between the iterations, and the result goes to the other.

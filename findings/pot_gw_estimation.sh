@@ -4,8 +4,8 @@
 # Expected: it "gives an unbiased approximation" of the sum of L(C1_ik, C2_jl) T_ij T_kl, says the documentation: the mean of many estimates
 # is this sum.
 # Seen: rows of the plan are drawn without replacement, and their mean is taken with equal weights. By default, for a plan that is not
-# sparse, as many rows are drawn as there are. This is each row once: the weights have no effect at all, however many columns are drawn for
-# each. The mean of many estimates is the sum for the plan with equal rows. With one row each it is unbiased. The estimates of
+# sparse, as many rows are drawn as there are. This is each row once: the weights of the rows have no effect, however many columns are drawn
+# for each. The mean of many estimates is the sum for the plan with equal rows. With one row each it is unbiased. The estimates of
 # pointwise_gromov_wasserstein and the standard deviation come from this function. The standard deviation does not show it.
 set -euo pipefail
 folder=$(mktemp -d)

@@ -3,10 +3,10 @@
 #
 # Expected: regions are parts of the spanning tree of the contiguity graph (Assuncao et al. 2006, which the documentation cites). Neighbors
 # with equal attributes have the smallest dissimilarity, 0, and belong together first. Of a connected map, n_clusters regions are formed.
-# Seen: the dissimilarities of the links are a sparse matrix without entries of 0. A link between equal neighbors is gone, as if they did not
-# touch. A map of two halves, one with 0 and one with 1, becomes 32 regions instead of 2, most of them with a single area, and there is a
-# warning that "the graph is disconnected", which it is not. Counts with few values have many such links. Differences of 1e-9 between the
-# areas make it right.
+# Seen: the dissimilarities of the links are a sparse matrix without entries of 0. A link between equal neighbors is gone, as if they did
+# not touch. A map of two halves, one with 0 and one with 1, becomes 32 regions instead of 2, most of them with a single area, and there is
+# a warning that "the graph is disconnected", which it is not. Counts with few values have many such links. With differences of 1e-9 between
+# the areas there are as many regions as wanted.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -6,7 +6,7 @@
 # Seen: Probit takes the number of all coefficients, with the constant: 2. Under the null hypothesis, 5% of the p-values should be below
 # 0.05, but about 1.4% are. likratiotest takes the difference of the attributes k. ML_Lag counts its spatial parameter in k, ML_Error does
 # not. OLS against ML_Error with lags of 2 regressors has 3 more parameters, but 2 degrees of freedom, and OLS against ML_Lag with the same
-# has 3. The p-values of ML_Error are too small.
+# has 3. The p-value of ML_Error with lags is too small.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -2,11 +2,11 @@
 # spreg 1.9.0: panel_LMlag multiplies a trace by itself instead of by the number of periods, and misses spatial lags.
 #
 # Expected: the denominator has T tr(WW + W'W) sigma^2, with T periods (Anselin, Le Gallo and Jayet 2008, which the documentation cites).
-# For one period this is the lag test of OLS. A robust test and the other simple one have the same sum: LM lag + robust LM error =
-# LM error + robust LM lag.
-# Seen: it is tr(WW + W'W)^2 sigma^2, which is right only if this trace happens to be T. panel_rLMlag and panel_rLMerror have T. The more
-# places, the smaller the statistic. The test hardly ever finds a lag that is there: below, in 7 of 200 panels, where the right statistic
-# finds it in 145.
+# For one period this is the lag test of OLS. A robust test and the other simple one have the same sum: LM lag + robust LM error = LM error
+# + robust LM lag.
+# Seen: it is tr(WW + W'W)^2 sigma^2, which is right only if this trace happens to be T. panel_rLMlag and panel_rLMerror have T. The
+# statistic is too small, if the trace is larger than T. Below, the test finds a lag that is there in 7 of 200 panels, and the right
+# statistic finds it in 145.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

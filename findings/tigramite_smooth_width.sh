@@ -3,9 +3,9 @@
 #
 # Expected: "smoothing kernel width = twice the sigma", says the documentation: for smooth_width = 10, sigma is 5, as for
 # scipy.ndimage.gaussian_filter1d with sigma=5. Weights are exp(-d^2 / (2 sigma^2)).
-# Seen: the factor 2 of the exponent is missing: the weights are exp(-d^2 / sigma^2) with sigma = smooth_width, whose standard deviation is
-# 7.07 for smooth_width = 10. A wave is damped more: with a period of 30, 0.33 of it is left instead of 0.58. residuals=True, which is for
-# taking seasons away, leaves 0.67 of it instead of 0.42. The heaviside kernel with an odd width is that of a running mean of this width.
+# Seen: the weights are exp(-d^2 / smooth_width^2), without the factor 2 of the exponent. Their standard deviation is 7.07 for smooth_width
+# = 10. A wave is damped more: with a period of 30, 0.33 of it is left instead of 0.58. residuals=True, which is for taking seasons away,
+# leaves 0.67 of it instead of 0.42. The heaviside kernel with an odd width is that of a running mean of this width.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -31,6 +31,10 @@ signed = torch.tensor(nx.incidence_matrix(graph, oriented=True).toarray(), dtype
 x = torch.tensor([[1.0], [2.0], [4.0]])
 
 
+class Sum(MessagePassing):
+    """The defaults. MessagePassing is to be inherited, says the documentation."""
+
+
 def rows(output):
     return output.detach().flatten().numpy()
 
@@ -61,7 +65,7 @@ largest = [Conv(1, 1, aggr_norm=True, with_linear_transform=False, att=True)(fea
 print(f'attention, neighbors up to {features.max():.2f}: largest output of 200 layers {max(largest):.1f}')
 assert max(largest) > 3 > features.max(), 'this has changed'
 
-seen = rows(MessagePassing()(x, signed.to_sparse()))
+seen = rows(Sum()(x, signed.to_sparse()))
 print(f'MessagePassing, {len(graph)} target cells, the last without neighbors: {len(seen)} rows {seen}, by the product {rows(signed @ x)}')
 assert len(seen) == 4 and np.allclose(seen, rows(signed @ x)[:4]), 'this has changed'
 PY
