@@ -3,6 +3,8 @@ r"""Random graphs with distances as labels, and random trees with the majority i
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from functools import lru_cache
 from itertools import pairwise
 
 import numpy as np
@@ -205,10 +207,15 @@ class MajorityTrees(GeneratedDataset):
         check_whole(0, radius=radius)
         check_whole(1, num_keys=num_keys)
         super().__init__(root, split, transform, pre_transform)
-        generator = np.random.default_rng(wrapped_seed(checked_seed(seed=seed)))
-        graphs = [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]
+        trees = _trees(num_graphs, size, radius, num_keys, wrapped_seed(checked_seed(seed=seed)))
         fifth = num_graphs // 5
-        self.hold(graphs, consecutive_splits([num_graphs - 3 * fifth, fifth, 2 * fifth]))
+        self.hold([copy(tree) for tree in trees], consecutive_splits([num_graphs - 3 * fifth, fifth, 2 * fifth]))
+
+
+@lru_cache(maxsize=1)  # the trainings of advise have the same trees
+def _trees(num_graphs: int, size: int, radius: int, num_keys: int, seed: int) -> list[Data]:
+    generator = np.random.default_rng(seed)
+    return [_make_graph(size, radius, num_keys, generator) for _ in range(num_graphs)]
 
 
 def _make_graph(size: int, radius: int, num_keys: int, generator: np.random.Generator) -> Data:
