@@ -116,8 +116,7 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
             :math:`b_{ij} = \mathbf{w}^{\top} \mathbf{e}_{ij} + c` of the logit, and the value :math:`\mathbf{v}_j +
             \mathbf{W} \mathbf{e}_{ij} + \mathbf{c}`, in each head. Both terms are 0 at first. With several edges of a pair,
             the bias is :math:`\log \operatorname{mean} \exp b`, and the term of the value is their mean, weighted by
-            :math:`\exp b`.
-            (default: :obj:`None`, no edge features)
+            :math:`\exp b`. (default: :obj:`None`, no edge features)
 
     Shapes:
         - **input:** node features :math:`(|\mathcal{V}|, F)`, edge indices :math:`(2, |\mathcal{E}|)`, edge weights
