@@ -5,8 +5,10 @@ from __future__ import annotations
 import csv
 import gzip
 import importlib.util
+import tempfile
 from collections.abc import Iterable, Sequence
 from functools import cache
+from pathlib import Path
 
 import numpy as np
 import torch
@@ -17,8 +19,9 @@ from torch_geometric.utils import from_smiles
 from torch_geometric.utils.smiles import e_map, x_map
 
 from benchmarks.harness import Unavailable, data_folder
+from pyg_topomask.apps.datasets import PeptidesFunctional
 
-__all__ = ['molecules_of_moleculenet', 'molecules_of_zinc']
+__all__ = ['molecules_of_moleculenet', 'molecules_of_peptides', 'molecules_of_zinc']
 
 #: The kinds of each property of atoms and bonds in :func:`torch_geometric.utils.from_smiles`.
 ATOM, BOND = ([len(kinds) for kinds in properties.values()] for properties in (x_map, e_map))
@@ -41,6 +44,19 @@ def molecules_of_moleculenet(file: str, smiles: str, target: str) -> list[Data]:
         rows = list(csv.DictReader(text))
     read = [(from_smiles(row[smiles]), torch.tensor([[float(row[target])]])) for row in rows]
     return [_molecule(data.x, data.edge_index, data.edge_attr, y, ATOM, BOND) for data, y in read if data.num_nodes]
+
+
+@cache
+def molecules_of_peptides() -> tuple[list[Data], ...]:
+    r"""Returns the peptides of the official splits of Peptides-func, with the features of
+    :func:`torch_geometric.utils.from_smiles`, and ten labels.
+    """
+    _check_rdkit()
+    with tempfile.TemporaryDirectory() as folder:
+        for path in (data_folder('lrgb') / 'peptides_func').iterdir():
+            (Path(folder) / path.name).symlink_to(path.resolve())
+        parts = [list(PeptidesFunctional(folder, split=part)) for part in ('train', 'val', 'test')]
+    return tuple([_molecule(data.x, data.edge_index, data.edge_attr, data.y, ATOM, BOND) for data in part] for part in parts)
 
 
 @cache

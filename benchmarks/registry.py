@@ -156,6 +156,9 @@ BENCHMARKS = {
     'spins': Benchmark('long_range/protocol', 'energies of spins with interactions of long range', ('spins',), 'spins'),
     'edge_types': Benchmark('edge_types', 'a task that needs the types of edges', ('edge_types',)),
     'edge_features': Benchmark('edge_features', 'learned edge weights on molecules', ('edge_features', 'edge_features_gains')),
+    'edge_peptides': Benchmark(
+        'edge_features', 'edge features on peptides at full size', ('edge_peptides', 'edge_peptides_gains'), 'peptides'
+    ),
     'edge_roads': Benchmark('edge_roads', 'learned edge weights on roads', ('edge_roads', 'edge_roads_gains')),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
