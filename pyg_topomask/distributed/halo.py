@@ -184,11 +184,13 @@ class ShardEntries(SparseEntries):
         halo = shards[0].halo
         for shard in shards[1:]:
             halo = halo if shard.halo is halo else self.union(halo, shard.halo)
-        return [shard if shard.halo is halo else shard._moved(halo) for shard in shards]
+        return [shard.on(halo) for shard in shards]
 
-    def _moved(self, halo: Halo) -> ShardEntries:
+    def on(self, halo: Halo) -> ShardEntries:
         r"""Returns the same entries on the extended nodes of a larger halo."""
         before, size = self.halo, halo.size
+        if halo is before:
+            return self
 
         def change(given: Entries) -> Entries:
             place = halo.extended(before.ids())

@@ -9,7 +9,8 @@ What a mask lets the processes send for attention:
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import torch
 from torch import Tensor
@@ -38,10 +39,11 @@ from torch_geometric.nn.norm import (
 )
 
 from pyg_topomask.distributed.communication import sum_over_processes
-from pyg_topomask.distributed.halo import Halo, ShardEntries
+from pyg_topomask.distributed.halo import ExtendedGraph, Halo, ShardEntries
 from pyg_topomask.distributed.shard import Shard
 from pyg_topomask.distributed.walks import MOST
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.nn.edge_terms import EdgeTerms, TermsOfPairs
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.description import describe
@@ -50,7 +52,7 @@ from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features, features_at_a_time
 from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
-from pyg_topomask.ops.softmax_entries import attend_pairs, attend_softmax, pattern_of_slots
+from pyg_topomask.ops.softmax_entries import SoftmaxAttention, attend_pairs, attend_softmax, pattern_of_slots
 from pyg_topomask.ops.topk.searches import search_chunked
 
 
@@ -101,7 +103,21 @@ def _entries_of(mask: MaskOperator) -> tuple[Entries, Halo]:
     return entries(), entries.halo
 
 
-def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: Shard) -> Tensor:
+#: What returns the terms that edges add to softmax attention, given the edges on extended nodes.
+OfEdges: TypeAlias = Callable[[ExtendedGraph], TermsOfPairs]
+
+
+def edge_terms_of(edge_terms: EdgeTerms, edge_attr: Tensor, flow: str) -> OfEdges:
+    r"""Returns the terms of the edges of this process, which are those at its rows."""
+    if flow != 'source_to_target':
+        given = f'edge features for flow={flow!r} on a sharded graph, whose processes hold the edges to their nodes'
+        raise ArgumentError('edge_attr', given, 'flow="source_to_target"')
+    return lambda edges: edge_terms(edge_attr, edges, flow)
+
+
+def softmax_attention(
+    q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: Shard, of_edges: OfEdges | None = None
+) -> Tensor:
     r"""Softmax attention of the nodes of this process over the entries of a mask, :obj:`[n, H, d]`. The arguments are those of
     :func:`~pyg_topomask.ops.masked_softmax_attention`.
     """
@@ -112,16 +128,24 @@ def softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropo
             'AdjacencyMask, ExpanderMask, HopMask, GRFMask(asymmetric=True), GRFMask and RWGNKMask with up to '
             f'{MOST} meetings of walks per visit, and sums and products of these',
         )
-    graph.check_call(f'softmax attention of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
-    entries, halo = _entries_of(mask)
+    added = '' if of_edges is None else ' and edge features'
+    graph.check_call(f'softmax attention of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels{added}, {v.dtype}')
+    attend: Callable[..., SoftmaxAttention] = attend_softmax
+    if of_edges is None:
+        entries, halo = _entries_of(mask)
+    else:
+        assert isinstance(mask.entries, ShardEntries)
+        halo = graph.union(mask.entries.halo, graph.halo)
+        entries = mask.entries.on(halo)()
+        attend = of_edges(graph.edges_on(halo)).attend
     dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
     with torch.autocast(device_type=q.device.type, enabled=False):
         key, value = halo.gather_all(k.to(dtype), v.to(dtype))
-        out = attend_softmax(halo.pad(q.to(dtype)), key, value, entries, dropout).out
+        out = attend(halo.pad(q.to(dtype)), key, value, entries, dropout).out
         return out[: q.size(0)].to(v.dtype)
 
 
-def topk_attention_of(layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, graph: Shard) -> Tensor:
+def topk_attention_of(layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, graph: Shard, edge_attr: Tensor | None) -> Tensor:
     r"""Attention of a layer to the keys of all nodes. Raises an error for an option that sharded graphs do not support."""
     others = {'similarity': 'distance', 'deterministic': True}
     chosen = {name: value for name, value in others.items() if getattr(layer, name) == value}
@@ -130,25 +154,34 @@ def topk_attention_of(layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, gra
         name, value = next(iter(chosen.items()))
         raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
     q, k = layer.features(q, k, graph)
-    return topk_attention(q, k, v, layer.k_of_forward_pass(k), layer.attention_dropout if layer.training else 0.0, graph)
+    of_edges = None
+    if layer.edge_terms is not None and edge_attr is not None:
+        of_edges = edge_terms_of(layer.edge_terms, edge_attr, layer.flow)
+    num, dropout = layer.k_of_forward_pass(k), layer.attention_dropout if layer.training else 0.0
+    return topk_attention(q, k, v, num, dropout, graph, of_edges)
 
 
-def topk_attention(q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard) -> Tensor:
+def topk_attention(
+    q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard, of_edges: OfEdges | None = None
+) -> Tensor:
     r"""Softmax attention of the nodes of this process to the :obj:`num` keys of all nodes with the largest inner products,
     :obj:`[n, H, d]`. The keys travel from process to process, and each process keeps the best ones.
     """
-    graph.check_call(f'attention to {num} keys of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels, {v.dtype}')
+    added = '' if of_edges is None else ' and edge features'
+    graph.check_call(f'attention to {num} keys of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels{added}, {v.dtype}')
     bad = graph.group.sum(torch.stack([(~x.isfinite()).sum() for x in (q, k)]))
     if bool(bad.any()):
         raise ArgumentError('x', f'features with {bad.tolist()} numbers that are not finite in queries and keys', 'finite ones')
     nodes = _search(q.detach(), k.detach(), min(num, graph.total_nodes), graph)
-    halo = Halo.of_columns(graph.group, graph.offsets, nodes.flatten())
+    columns = nodes.flatten() if of_edges is None else torch.cat([nodes.flatten(), graph.halo.nodes])
+    halo = Halo.of_columns(graph.group, graph.offsets, columns)
+    attend = attend_pairs if of_edges is None else of_edges(graph.edges_on(halo)).attend_by_head
     dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)
     keys, values = halo.gather_all(k.to(dtype), v.to(dtype))
     index = halo.pad(halo.extended(nodes.flatten()).view_as(nodes))
     chosen = torch.zeros_like(index, dtype=torch.bool)
     chosen[: q.size(0)] = True
-    out = attend_pairs(halo.pad(q.to(dtype)), keys, values, pattern_of_slots(index, chosen), dropout).out
+    out = attend(halo.pad(q.to(dtype)), keys, values, pattern_of_slots(index, chosen), dropout).out
     return out[: q.size(0)].to(v.dtype)
 
 

@@ -2,8 +2,9 @@ r"""The nodes and edges of one process."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import cast
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -14,6 +15,9 @@ from pyg_topomask.distributed.storage import Storage
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
+
+#: How many unions of halos, and graphs on them, are kept.
+_RECENT = 32
 
 
 class ShardSegments(Segments):
@@ -84,6 +88,7 @@ class Shard(Graph, Numbered):
         self.segments = ShardSegments(self, self.sizes[group.rank], edge_index.device)
         self._set_edges(edge_index, edge_weight, data=None)
         self._calls: set[str] = set()
+        self._kept: dict[Hashable, Any] = {}
         self.edge_ids = edge_ids
         extended = ExtendedGraph.of_ids(group, offsets, edge_index, edge_weight, 'source_to_target')
         self.halo = extended.halo
@@ -127,9 +132,34 @@ class Shard(Graph, Numbered):
         return nodes if self.new_of_original is None else self.new_of_original[nodes]
 
     def union(self, first: Halo, second: Halo) -> Halo:
-        r"""Returns the union of two halos. The graph stores it. All processes call this."""
-        key = 'halo', first.number, second.number
-        return self.cached(key, lambda: Halo(self.group, self.offsets, torch.cat([first.nodes, second.nodes]).unique()))
+        r"""Returns the union of two halos, the first one itself if it contains the second in all processes. All processes call
+        this.
+        """
+
+        def unite() -> Halo:
+            nodes = torch.cat([first.nodes, second.nodes]).unique()
+            larger = self.group.gather(nodes.numel() > first.nodes.numel())
+            return Halo(self.group, self.offsets, nodes) if any(larger) else first
+
+        return self._recent(('union', first.number, second.number), unite)
+
+    def edges_on(self, halo: Halo) -> ExtendedGraph:
+        r"""Returns the edges of this process in their order, without weights, on the extended nodes of a larger halo."""
+
+        def move() -> ExtendedGraph:
+            source, target = self.edge_index
+            return ExtendedGraph(halo, torch.stack([halo.extended(self.halo.ids())[source], target]), None)
+
+        return self._recent(('edges', halo.number), move)
+
+    def _recent(self, key: Hashable, make: Callable[[], Any]) -> Any:
+        r"""Returns what a function makes of the edges without their weights. The last ones are kept: masks that draw new walks
+        have a new halo in every step. Graphs that :meth:`with_weights` returns share them.
+        """
+        self._kept[key] = self._kept.pop(key) if key in self._kept else make()
+        if len(self._kept) > _RECENT:
+            del self._kept[next(iter(self._kept))]
+        return self._kept[key]
 
     def reporting_errors(self) -> AbstractContextManager[None]:
         r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If the block raises

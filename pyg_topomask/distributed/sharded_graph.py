@@ -17,6 +17,7 @@ from pyg_topomask.distributed.communication import Processes, processes
 from pyg_topomask.distributed.layers import (
     check_sees_all_nodes,
     convolve_shard,
+    edge_terms_of,
     linear_attention,
     softmax_attention,
     topk_attention_of,
@@ -29,6 +30,7 @@ from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.locality import inverse
 from pyg_topomask.masks.base.mask import Mask, bind_on
+from pyg_topomask.nn.edge_terms import EdgeTerms, attention_with_edges_on
 from pyg_topomask.nn.edge_weights import features_of_ends
 from pyg_topomask.nn.gps_conv import check_layer, convolve
 from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
@@ -93,7 +95,8 @@ class ShardedGraph(Shard):
     :obj:`"features"` and with :obj:`asymmetric=True`, it contains the nodes that walks visit. The route is
     :obj:`"features"` if walks meet more than 16 times per visit, as on a graph with a hub.
 
-    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R` nodes.
+    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R` nodes. Edge features are not sent. The halo
+    of attention that reads them also contains the sources of the edges.
     """
 
     @classmethod
@@ -259,9 +262,33 @@ def _(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperat
 
 
 @topk_attention_on.register
-def _(graph: ShardedGraph, layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None) -> Tensor:
+def _(
+    graph: ShardedGraph,
+    layer: KMIPAttention,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    generator: torch.Generator | None,
+    edge_attr: Tensor | None,
+) -> Tensor:
     with graph.group.reporting():
-        return topk_attention_of(layer, q, k, v, graph)
+        return topk_attention_of(layer, q, k, v, graph, edge_attr)
+
+
+@attention_with_edges_on.register
+def _(
+    graph: ShardedGraph,
+    edge_terms: EdgeTerms,
+    flow: str,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: MaskOperator,
+    dropout: float,
+    edge_attr: Tensor,
+) -> Tensor:
+    with graph.group.reporting():
+        return softmax_attention(q, k, v, mask, dropout, graph, edge_terms_of(edge_terms, edge_attr, flow))
 
 
 @convolve.register

@@ -3,6 +3,7 @@ r"""What edges add to attention over pairs of nodes, from their features: a bias
 from __future__ import annotations
 
 import math
+from functools import singledispatch
 from typing import NamedTuple, TypeAlias
 
 import torch
@@ -14,8 +15,11 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.nn.edge_weights import check_edge_features
 from pyg_topomask.nn.inputs import input_of
+from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries
 from pyg_topomask.operators.sparse_matmul import spmm
+from pyg_topomask.ops.softmax_attention import entries_of_pairs
+from pyg_topomask.ops.softmax_entries import SoftmaxAttention, attend_pairs, attend_softmax
 from pyg_topomask.utils.checks import check_size
 from pyg_topomask.utils.functorch import outside_transforms, readable, unwrapped
 
@@ -159,7 +163,19 @@ class TermsOfPairs(NamedTuple):
         logarithm = None if self.logarithm is None else self.logarithm.reshape(1, -1)
         return _times(entries, self.factor.reshape(1, -1), logarithm, *places), places
 
-    def value(self, alpha: Tensor, places: Places) -> Tensor:
+    def attend(self, q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float) -> SoftmaxAttention:
+        r"""Computes :func:`~pyg_topomask.ops.softmax_entries.attend_softmax` with what edges add."""
+        entries, places = self.times(entries)
+        found = attend_softmax(q, k, v, entries, dropout)
+        return found._replace(out=found.out + self._value(found.shown, places).to(v.dtype))
+
+    def attend_by_head(self, q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float) -> SoftmaxAttention:
+        r"""Computes :func:`~pyg_topomask.ops.softmax_entries.attend_pairs` with what edges add."""
+        entries, places = self.times_by_head(entries)
+        found = attend_pairs(q, k, v, entries, dropout)
+        return found._replace(out=found.out + self._value(found.shown, places).to(v.dtype))
+
+    def _value(self, alpha: Tensor, places: Places) -> Tensor:
         r"""Returns :math:`\sum_j \alpha_{ij} \mathbf{u}_{ij}`, :obj:`[N, H, d]`, given the coefficients at the entries,
         :obj:`[H, nnz]`, or :obj:`[1, nnz]` if each head has its own, and what :meth:`times` returns.
         """
@@ -194,3 +210,20 @@ def _times(entries: Entries, factor: Tensor, logarithm: Tensor | None, pair: Ten
         highest = highest.scatter_reduce(1, row, log.masked_fill(value.detach() == 0, -math.inf), 'amax')
         value = value * (log - highest.masked_fill(highest == -math.inf, 0.0).gather(1, row)).clamp(max=0.0).exp()
     return Entries(entries.pattern, value)
+
+
+@singledispatch
+def attention_with_edges_on(
+    graph: Graph,
+    edge_terms: EdgeTerms,
+    flow: str,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: MaskOperator,
+    dropout: float,
+    edge_attr: Tensor,
+) -> Tensor:
+    r"""Softmax attention over the entries of a mask with what edges add. On a graph of several processes, it is another."""
+    terms = edge_terms(edge_attr, graph, flow)
+    return terms.attend(q, k, v, entries_of_pairs(mask, edge_dim=edge_attr.size(1)), dropout).out

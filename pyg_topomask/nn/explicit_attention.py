@@ -233,8 +233,6 @@ class ExplicitAttention(ReadsGraph, CoefficientMessages, ABC):
         self, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None, features: tuple[Tensor, ...], *given: Any
     ) -> tuple[Tensor, ...]:
         graph = graph_for(self, *given)
-        if features and not graph.segments.is_whole:
-            raise ArgumentError('edge_attr', 'edge features on a sharded graph', 'None, and layers with edge_dim=None')
         return (self.attend(q, k, v, graph, generator, *features),)
 
     def _look(

@@ -170,24 +170,18 @@ class KMIPAttention(ExplicitAttention):
     def attend(
         self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
     ) -> Tensor:
-        if edge_attr is None:
-            return topk_attention_on(graph, self, q, k, v, generator)
-        return self.attend_alone(q, k, v, graph, generator, edge_attr)
+        return topk_attention_on(graph, self, q, k, v, generator, edge_attr)
 
     def attend_alone(
-        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None = None
+        self, q: Tensor, k: Tensor, v: Tensor, graph: Graph, generator: torch.Generator | None, edge_attr: Tensor | None
     ) -> Tensor:
         r"""Attends to the nodes of whole graphs."""
         q, k, entries = self._search(q, k, graph, generator)
         terms = self.terms_of_edges(graph, edge_attr)
         dropout = self.attention_dropout if self.training else 0.0
-        if terms is None:
-            found = attend_pairs(q, k, v, entries, dropout)
-            return self._with_diversity(found.out, found.alpha, entries, graph)
-        entries, places = terms.times_by_head(entries)
-        found = attend_pairs(q, k, v, entries, dropout)
-        out = found.out + terms.value(found.shown, places).to(v.dtype)
-        return self._with_diversity(out, found.alpha, entries, graph)
+        attend = attend_pairs if terms is None else terms.attend_by_head
+        found = attend(q, k, v, entries, dropout)
+        return self._with_diversity(found.out, found.alpha, entries, graph)
 
     def coefficients(
         self,
@@ -303,10 +297,16 @@ class KMIPAttention(ExplicitAttention):
 
 @singledispatch
 def topk_attention_on(
-    graph: Graph, layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, generator: torch.Generator | None
+    graph: Graph,
+    layer: KMIPAttention,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    generator: torch.Generator | None,
+    edge_attr: Tensor | None,
 ) -> Tensor:
     r"""The attention of a layer. On a graph of several processes, it is another."""
-    return layer.attend_alone(q, k, v, graph, generator)
+    return layer.attend_alone(q, k, v, graph, generator, edge_attr)
 
 
 class _AddLoss(torch.autograd.Function):

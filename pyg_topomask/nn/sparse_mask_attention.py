@@ -11,7 +11,7 @@ from torch import Tensor
 from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
-from pyg_topomask.nn.edge_terms import TermsOfPairs
+from pyg_topomask.nn.edge_terms import TermsOfPairs, attention_with_edges_on
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
 from pyg_topomask.nn.inputs import fit_mask, with_mask
 from pyg_topomask.nn.masked_linear_attention import on_near_graph, resolve_feature_map
@@ -131,12 +131,10 @@ class MaskedSoftmaxAttention(SparseMaskAttention):
         dropout, near = self.attention_dropout if self.training else 0.0, graph.near(self.mask, generator)
 
         def attend(mask: MaskOperator, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
-            terms = self.terms_of_edges(graph if near is None else near, edge_attr)
-            if terms is None:
+            if self.edge_terms is None or edge_attr is None:
                 return masked_softmax_attention(q, k, v, mask, dropout)
-            entries, places = terms.times(entries_of_pairs(mask, edge_dim=terms.edge_attr.size(1)))
-            found = attend_softmax(q, k, v, entries, dropout)
-            return found.out + terms.value(found.shown, places).to(v.dtype)
+            given = q, k, v, mask, dropout, edge_attr
+            return attention_with_edges_on(graph if near is None else near, self.edge_terms, self.flow, *given)
 
         return on_near_graph(graph, self.mask, generator, attend, q, k, v)
 

@@ -117,6 +117,10 @@ def learned(mask: Any, **options: Any) -> Callable[[], torch.nn.Module]:
     )
 
 
+def softmax_with_edges(mask: Any) -> Callable[[], torch.nn.Module]:
+    return lambda: MaskedSoftmaxAttention(CHANNELS, 2, mask(), edge_dim=EDGE_DIM)
+
+
 CASES = {
     'no_edges': Case(grf(), 'one_sided'),
     'no_edges_adjacency': Case(linear(lambda: AdjacencyMask(2) + PowerSeriesMask(2, 2, flow='target_to_source')), 'one_sided'),
@@ -190,6 +194,13 @@ CASES = {
     ),
     'softmax_walks': Case(lambda: GRFSoftmaxAttention(CHANNELS, 2, asymmetric=True), 'positive', 'random'),
     'softmax_meetings': Case(lambda: GRFSoftmaxAttention(CHANNELS, 2), 'positive', 'random'),
+    'softmax_edges': Case(softmax_with_edges(lambda: AdjacencyMask(2)), 'positive', 'random'),
+    'softmax_edges_hop': Case(softmax_with_edges(lambda: HopMask(2, max_hops=3, positive=True)), partition='random'),
+    'softmax_edges_expander': Case(softmax_with_edges(lambda: ExpanderMask(2, 4)), 'one_sided', 'random'),
+    'softmax_edges_walks': Case(
+        lambda: GRFSoftmaxAttention(CHANNELS, 2, asymmetric=True, edge_dim=EDGE_DIM, resample='forward'), 'positive', 'random'
+    ),
+    'kmip_edges': Case(lambda: KMIPAttention(CHANNELS, 2, k=9, edge_dim=EDGE_DIM), partition='random'),
     'kmip': Case(lambda: KMIPAttention(CHANNELS, 2, k=5), partition='random'),
     'kmip_cosine': Case(lambda: KMIPAttention(CHANNELS, 2, k=30, similarity='cosine')),
     'gps_gcn': Case(lambda: TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS), attn=grf()()), 'positive', 'random'),
@@ -244,7 +255,8 @@ def run_layer(layer: torch.nn.Module, x: Tensor, graph: Graph) -> Tensor:
         features = {} if layer.edge_weights is None else {'edge_attr': graph.attribute('edge_attr')}
         out: Tensor = layer(x, graph.edge_index, graph=graph, **features)
         return out
-    result: Tensor = layer(x, graph=graph)
+    features = {} if getattr(layer, 'edge_terms', None) is None else {'edge_attr': graph.attribute('edge_attr')}
+    result: Tensor = layer(x, graph=graph, **features)
     return result
 
 

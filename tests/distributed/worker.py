@@ -139,6 +139,11 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         )
         return layer(x, graph.edge_index, graph=graph, edge_attr=graph.attribute('edge_attr'))
 
+    features = {'edge_attr': graph.attribute('edge_attr')}
+
+    def with_edges(mask: Any) -> Any:
+        return attend(MaskedSoftmaxAttention(CHANNELS, 2, mask, edge_dim=EDGE_DIM), **features)
+
     def with_many_meetings() -> Any:
         with patch.object(walks, 'MOST', 0):
             return attend(GRFSoftmaxAttention(CHANNELS, 2, seed=7))
@@ -175,6 +180,9 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'learned_grf': lambda: weighted(GRFMask(2, transition='weight')),
         'learned_against': lambda: weighted(AdjacencyMask(2, flow='target_to_source')),
         'learned_symmetric': lambda: weighted(AdjacencyMask(2), symmetric=True),
+        'edges_against': lambda: with_edges(AdjacencyMask(2, flow='target_to_source')),
+        'edges_of_all': lambda: with_edges(PackingMask()),
+        'edges_kmip': lambda: attend(KMIPAttention(CHANNELS, 2, flow='target_to_source', edge_dim=EDGE_DIM), **features),
         'models': lambda: check_parameters(seeded(rank), graph),
         'tree': lambda: attend(linear(TreeMask)()),
         'subclass': lambda: attend(linear(other_mask)()),

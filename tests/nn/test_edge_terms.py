@@ -344,8 +344,6 @@ def test_what_cannot_be_done_is_refused_by_name(monkeypatch: pytest.MonkeyPatch)
         layer(data.x, data.edge_index, edge_attr=data.edge_attr)
     graph = Graph.from_data(data)
     monkeypatch.setattr(type(graph.segments), 'is_whole', False)
-    with pytest.raises(ValueError, match=r'^edge_attr: got edge features on a sharded graph; accepted: None, and layers with'):
-        layer(data.x, graph=graph, edge_attr=data.edge_attr)
     with pytest.raises(ValueError, match=r'^graph: got a sharded graph; accepted: graphs of one process'):
         MaskEncoding(HopMask(), 4)(graph)
 
