@@ -95,8 +95,8 @@ class ShardedGraph(Shard):
     :obj:`"features"` and with :obj:`asymmetric=True`, it contains the nodes that walks visit. The route is
     :obj:`"features"` if walks meet more than 16 times per visit, as on a graph with a hub.
 
-    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R` nodes. Edge features are not sent. The halo
-    of attention that reads them also contains the sources of the edges.
+    A local layer sends the features of :math:`S` nodes, and the gradients of :math:`R` nodes. Edge features are not sent.
+    The halo of attention that reads them also contains the sources of the edges.
     """
 
     @classmethod

@@ -162,7 +162,7 @@ ERRORS = {
     'learned_against': 'edge_weight: got weights that require a gradient for flow="target_to_source" on a sharded graph',
     'learned_symmetric': 'symmetric: got True on a sharded graph',
     'edges_against': "edge_attr: got edge features for flow='target_to_source' on a sharded graph, whose processes hold the ",
-    'edges_of_all': 'mask: got LowRank',
+    'edges_of_all': 'mask: got ShardLowRank(',
     'edges_kmip': "edge_attr: got edge features for flow='target_to_source' on a sharded graph, whose ",
     'models': 'module: got weight of different numbers in the processes',
     'tree': 'mask: got TreeMask on a sharded graph; accepted: AdjacencyMask, CausalMask, ',
