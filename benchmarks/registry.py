@@ -155,6 +155,9 @@ BENCHMARKS = {
     'families': Benchmark('long_range/protocol', 'the same on graphs of larger diameters', ('families',), 'families'),
     'spins': Benchmark('long_range/protocol', 'energies of spins with interactions of long range', ('spins',), 'spins'),
     'edge_types': Benchmark('edge_types', 'a task that needs the types of edges', ('edge_types',)),
+    'edge_weights': Benchmark(
+        'edge_weights', 'time and memory of learned edge weights', ('edge_weights', 'edge_weights_softmax')
+    ),
     'edge_features': Benchmark('edge_features', 'learned edge weights on molecules', ('edge_features', 'edge_features_gains')),
     'edge_peptides': Benchmark(
         'edge_features', 'edge features on peptides at full size', ('edge_peptides', 'edge_peptides_gains'), 'peptides'

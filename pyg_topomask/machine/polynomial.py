@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from functools import reduce
 from typing import Any, TypeVar
 
 import numpy as np
@@ -29,11 +30,13 @@ T = TypeVar('T')
 # Bytes of a block of products, which several steps read; features of one at least, in the forward pass, which holds less at a
 # time, and in the backward pass; and nodes of small graphs taken together.
 _BLOCK, _FEATURES, _NODES = 2**17, (8, 4), 256
+# Bytes of the terms of so many features that are kept for gradients of the entries.
+_KEPT = 2**29
 # Columns of a plain product that go through the polynomial together, and bytes of all terms of some columns of a block.
 _COLUMNS, _TERMS = 64, 2**20
 
 
-def _step(write, value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma, terms):
+def _step(write, value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma, terms, pairs):
     builder = write.builder
     products = write.variables(4, write.lanes)
     recurrent = builder.fcmp_ordered('!=', beta, write.number(0.0))
@@ -46,15 +49,20 @@ def _step(write, value, col, rowptr, x, y, u, total, dot, first, last, columns, 
         def of_columns(column: list[Any], mask: Any) -> None:
             sums = write.variables(len(column), write.lanes)
             places = [builder.add(offset, each) for each in column]
+            row_of_total = [write.load(write.at(total, place), write.lanes, mask) for place in places] if pairs else []
             with write.for_range(start, stop) as (entry, _):
                 later = write.times(builder.sub(write.column(col, write.ahead(entry, final)), first), columns)
                 for each in column:
                     write.prefetch(write.at(x, later, each))
                 factor = write.filled(builder.load(write.at(value, entry)), write.lanes)
                 source = write.times(builder.sub(write.column(col, entry), first), columns)
-                for total_of, each in zip(sums, column, strict=True):
-                    vector = write.load(write.at(x, source, each), write.lanes, mask)
+                vectors = [write.load(write.at(x, source, each), write.lanes, mask) for each in column]
+                for total_of, vector in zip(sums, vectors, strict=True):
                     write.accumulate(total_of, write.multiply(factor, vector))
+                if pairs:
+                    product = reduce(write.add, map(write.multiply, vectors, row_of_total))
+                    summed, scaled = write.at(dot, entry), write.multiply(alpha, write.total(product))
+                    builder.store(write.add(builder.load(summed), scaled), summed)
             for product, total_of, place in zip(products, sums, places, strict=False):
                 target = write.at(y, place)
                 builder.store(write.multiply(alphas, builder.load(total_of)), total_of)
@@ -77,9 +85,12 @@ def _step(write, value, col, rowptr, x, y, u, total, dot, first, last, columns, 
         write.store(write.add(first_two, last_two), dot)
 
 
-# Both write y = alpha * B x + beta * y. The first also adds gamma * u. The second also adds gamma * y to a total, and writes a
-# vector of products of y with u.
-_clenshaw_step, _term_step = written(_step, terms=False), written(_step, terms=True)
+# All write y = alpha * B x + beta * y. The first and the last also add gamma * u. The second also adds gamma * y to a total,
+# and writes a vector of products of y with u. The last adds to each entry of B in dot the product of the row of x that the
+# entry multiplies and of its own row of the total, times alpha.
+_clenshaw_step, _term_step, _pair_step = (
+    written(_step, terms=terms, pairs=pairs) for terms, pairs in ((False, False), (True, False), (False, True))
+)
 
 
 @compiled
@@ -187,18 +198,67 @@ def _backward(
 
 
 @compiled
+def _backward_learned(
+    first, last, head, scratch, value, col, rowptr, value_t, col_t, rowptr_t, coefficients, chebyshev, q, k, v, upstream,
+    grad_q, grad_k, grad_v, grad_value, grad_coefficients, heads, features, channels, width,
+):  # fmt: skip
+    r"""Does what :func:`_backward` does, and adds the gradients of the entries of the transpose: the terms, and their
+    recurrence backwards.
+    """
+    count, most, one = len(coefficients), scratch.shape[1], value.dtype.type(1)
+    terms, given = scratch[:count].reshape(count * most), scratch[count]
+    for i in range(first, last):
+        grad_v[(i * heads + head) * channels : (i * heads + head + 1) * channels] = 0
+    for start in range(0, features, width):
+        stop = min(start + width, features)
+        columns = (stop - start) * channels
+        size = (last - first) * columns
+        change, later = scratch[count + 1], scratch[count + 2]
+        _spread(k, v, first, last, head, heads, features, channels, start, stop, terms)
+        _write_terms(value, col, rowptr, count, chebyshev, first, last, columns, most, terms)
+        multiply(coefficients, terms, change, 0, 0, 1, 0, most, 0, 0, 1, count, size)
+        for i in range(first, last):
+            row, place = i * heads + head, (i - first) * columns
+            dot_rows(
+                change, upstream, grad_q, place, channels, row * channels, 0, row * features + start, 1, stop - start, channels
+            )
+        _spread(q, upstream, first, last, head, heads, features, channels, start, stop, given)
+        for term in range(count):
+            grad_coefficients[term] += _dot(given, terms, 0, term * most, size)
+        multiply(coefficients, given, change, count - 1, 0, 0, 0, 0, 0, 0, 1, 1, size)
+        for term in range(count - 2, -1, -1):
+            factor = one + one if chebyshev and term > 0 else one
+            _pair_step(value_t, col_t, rowptr_t, change, later, given, terms[term * most :], grad_value, first, last, columns,
+                       factor, -one if chebyshev and term < count - 2 else one - one, coefficients[term])  # fmt: skip
+            later, change = change, later
+        for i in range(first, last):
+            row, place = i * heads + head, (i - first) * columns
+            dot_rows(change, v, grad_k, place, channels, row * channels, 0, row * features + start, 1, stop - start, channels)
+            multiply_add(
+                k, change, grad_v, row * features + start, 0, 1, place, channels, row * channels, 0, 1, stop - start, channels
+            )
+
+
+@compiled
+def _write_terms(value, col, rowptr, count, chebyshev, first, last, columns, size, terms):
+    r"""Writes the terms of the first of some blocks, one after the other."""
+    one, zero = value.dtype.type(1), value.dtype.type(0)
+    for k in range(1, count):
+        before, term = terms[(k - 1) * size : k * size], terms[k * size : (k + 1) * size]
+        recurrent = chebyshev and k > 1
+        earlier = terms[(k - 2) * size : (k - 1) * size] if recurrent else before
+        _clenshaw_step(value, col, rowptr, before, term, earlier, term, term, first, last, columns,
+                       one + one if recurrent else one, zero, -one if recurrent else zero)  # fmt: skip
+
+
+@compiled
 def _terms_of_units(value, col, rowptr, terms, chebyshev, first, last, begin, columns, scratch):
     r"""Writes the terms of some columns of the identity, one after the other."""
-    size, one, zero = (last - first) * columns, value.dtype.type(1), value.dtype.type(0)
+    size = (last - first) * columns
     scratch[:size] = 0
     for column in range(columns):
         scratch[(begin + column) * columns + column] = 1
-    for k in range(1, terms):
-        before, term = scratch[(k - 1) * size : k * size], scratch[k * size : (k + 1) * size]
-        recurrent = chebyshev and k > 1
-        earlier = scratch[(k - 2) * size : (k - 1) * size] if recurrent else before
-        _clenshaw_step(value, col, rowptr, before, term, earlier, term, term, first, last, columns,
-                       one + one if recurrent else one, zero, -one if recurrent else zero)  # fmt: skip
+    _write_terms(value, col, rowptr, terms, chebyshev, first, last, columns, size, scratch)
 
 
 @compiled
@@ -217,24 +277,14 @@ def _blocks(first_graph, last_graph, ptr, pairs, value, col, rowptr, basis, term
                 multiply(basis, scratch, out, 0, terms, 1, row * columns, size, place, every, count, terms, columns)
 
 
-@compiled(any_order=True)
-def _add_products(left, right, col, rowptr, first, last, columns, factor, out):
-    r"""Adds the products of the rows of two blocks at the entries of a pattern."""
-    for row in range(first, last):
-        x = left[(row - first) * columns : (row - first + 1) * columns]
-        for entry in range(rowptr[row], rowptr[row + 1]):
-            y, total = right[(col[entry] - first) * columns :], left.dtype.type(0)
-            for place in range(columns):
-                total += x[place] * y[place]
-            out[entry] += factor * total
-
-
 @compiled
 def _blocks_backward(
     first_graph, last_graph, ptr, pairs, value, col, rowptr, value_t, col_t, rowptr_t, basis, upstream, grad_value, grad_basis,
     terms, chebyshev, width,
 ):  # fmt: skip
-    r"""Adds the gradients of :func:`_blocks`: the terms, and their recurrence backwards."""
+    r"""Adds the gradients of :func:`_blocks`, of the entries in the order of the transpose: the terms, and their recurrence
+    backwards.
+    """
     most, count = largest(first_graph, last_graph, ptr), len(basis) // terms
     block, every, one = most * min(most, width), len(upstream) // count, value.dtype.type(1)
     scratch, given = np.empty(terms * block, value.dtype), np.empty(count * block, value.dtype)
@@ -258,12 +308,10 @@ def _blocks_backward(
             multiply(basis, given, change, terms - 1, 0, terms, 0, size, 0, 0, 1, count, size)
             for k in range(terms - 2, -1, -1):
                 factor = one + one if chebyshev and k > 0 else one
-                _add_products(change, scratch[k * size :], col, rowptr, first, last, columns, factor, grad_value)
-                if k > 0:
-                    multiply(basis, given, of_term, k, 0, terms, 0, size, 0, 0, 1, count, size)
-                    _clenshaw_step(value_t, col_t, rowptr_t, change, later, of_term, later, later, first, last, columns, factor,
-                                   -one if chebyshev and k < terms - 2 else one - one, one)  # fmt: skip
-                    later, change = change, later
+                multiply(basis, given, of_term, k, 0, terms, 0, size, 0, 0, 1, count, size)
+                _pair_step(value_t, col_t, rowptr_t, change, later, of_term, scratch[k * size :], grad_value, first, last,
+                           columns, factor, -one if chebyshev and k < terms - 2 else one - one, one)  # fmt: skip
+                later, change = change, later
 
 
 @compiled(any_order=True)
@@ -307,7 +355,12 @@ def polynomial_blocks_backward(
         _blocks_backward(first, last, ptr, pairs, *arrays, array_of(total), terms, method == 'chebyshev', width)
 
     in_chunks(run, pairs, 3 * terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
-    return grad_value, torch.stack(totals).sum(0)
+    return _in_order(grad_value, pattern), torch.stack(totals).sum(0)
+
+
+def _in_order(of_transpose: Tensor, pattern: SparsePattern) -> Tensor:
+    r"""Returns numbers of the entries, given them in the order of the transpose."""
+    return torch.empty_like(of_transpose).index_copy_(0, pattern.perm_t.long(), of_transpose)
 
 
 def _width(blocks: int, value: Tensor, segments: Segments) -> int:
@@ -343,9 +396,10 @@ def attend_polynomial_backward(
     k: Tensor,
     v: Tensor,
     upstream: Tensor,
-) -> list[Tensor]:
-    r"""Returns the gradients of queries, keys, values and coefficients from that of the output, :obj:`[N, H, d]`.
-    Arguments are those of :func:`attend_polynomial`.
+    learned: bool = False,
+) -> tuple[list[Tensor], Tensor, Tensor | None]:
+    r"""Returns the gradients of queries, keys and values, of the coefficients and, if they are learned, of the entries, from
+    that of the output, :obj:`[N, H, d]`. Arguments are those of :func:`attend_polynomial`.
     """
     grads = [torch.empty(x.shape, dtype=x.dtype) for x in (q, k, v)]
     matrix = arrays_of((value, pattern.col, pattern.rowptr))
@@ -353,16 +407,26 @@ def attend_polynomial_backward(
     arrays = arrays_of((q, k, v, upstream, *grads))
     of_heads = _of_heads(coefficients, q.size(1))
 
+    # The heads of a part run side by side.
+    grad_value = np.zeros((q.size(1), value.numel() if learned else 0), array_of(q).dtype)
+
     def run(first: int, last: int, head: int, width: int, scratch: Array) -> tuple[int, Array]:
         sizes, grad = (q.size(1), q.size(2), v.size(2), width), np.zeros_like(of_heads[head])
         tensors = *matrix, *transposed, of_heads[head], method == 'chebyshev', *arrays
-        _backward(first, last, head, scratch, *tensors, grad, *sizes)
+        if learned:
+            _backward_learned(first, last, head, scratch, *tensors, grad_value[head], grad, *sizes)
+        else:
+            _backward(first, last, head, scratch, *tensors, grad, *sizes)
         return head, grad
 
     grad = torch.zeros(len(of_heads), coefficients.size(1), dtype=q.dtype)
-    for head, total in _in_parts(run, pattern, q, v, 4, _FEATURES[1]):
+    blocks, least = coefficients.size(1) + 3 if learned else 4, _FEATURES[1]
+    if learned:
+        least = max(1, min(least, _KEPT // max(1, blocks * v[:, 0].numel() * v.element_size())))
+    for head, total in _in_parts(run, pattern, q, v, blocks, least):
         grad[head] += torch.from_numpy(total)
-    return [*grads, grad if coefficients.size(0) > 1 else grad.sum(0, keepdim=True)]
+    grad = grad if coefficients.size(0) > 1 else grad.sum(0, keepdim=True)
+    return grads, grad, _in_order(torch.from_numpy(grad_value.sum(0)), pattern) if learned else None
 
 
 def polynomial_action(pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor) -> Tensor:
@@ -374,17 +438,28 @@ def polynomial_action(pattern: SparsePattern, value: Tensor, coefficients: Tenso
 
 
 def polynomial_action_backward(
-    pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor, grad: Tensor
-) -> tuple[Tensor, Tensor]:
-    r"""Returns the gradients of :obj:`x` and the coefficients in :func:`polynomial_action`."""
+    pattern: SparsePattern,
+    value: Tensor,
+    coefficients: Tensor,
+    method: str,
+    x: Tensor,
+    grad: Tensor,
+    learned: bool = False,
+) -> tuple[Tensor, Tensor, Tensor | None]:
+    r"""Returns the gradients of :obj:`x`, the coefficients and, if they are learned, the entries in
+    :func:`polynomial_action`.
+    """
     ones, total, grads = x.new_ones(*x.shape[:2], 1), torch.zeros_like(coefficients), []
+    total_value = torch.zeros_like(value)
     for part, grad_part in zip(x.split(_COLUMNS, 2), grad.split(_COLUMNS, 2), strict=True):
-        *_, grad_x, grad_coefficients = attend_polynomial_backward(
-            pattern, value, coefficients, method, ones, ones, part, grad_part
+        (*_, grad_x), grad_coefficients, grad_value = attend_polynomial_backward(
+            pattern, value, coefficients, method, ones, ones, part, grad_part, learned
         )
         grads.append(grad_x)
         total += grad_coefficients
-    return torch.cat(grads, 2), total
+        if grad_value is not None:
+            total_value += grad_value
+    return torch.cat(grads, 2), total, total_value if learned else None
 
 
 def _of_heads(coefficients: Tensor, heads: int) -> list[Array]:

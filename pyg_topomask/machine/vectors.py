@@ -170,6 +170,13 @@ class Writer:
     def lane(self, x: Any, lane: int) -> Any:
         return self.builder.extract_element(x, ir.Constant(_SHORT, lane))
 
+    def total(self, x: Any) -> Any:
+        r"""Returns the sum of the lanes of a vector."""
+        name = f'llvm.vector.reduce.fadd.v{x.type.count}f{8 * self.bytes}'
+        kind, zero = ir.FunctionType(self.number, [self.number, x.type]), ir.Constant(self.number, -0.0)
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self.builder.call(function, [zero, x], fastmath=ANY_ORDER)
+
     def dots(self, left: list[Any], right: list[Any], channels: Any) -> Any:
         r"""Returns the products :math:`\mathbf{x}_h^{\top} \mathbf{y}_h` of 1 or 4 pairs, as a vector."""
         totals = self.variables(len(left), self.lanes)

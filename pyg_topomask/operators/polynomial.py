@@ -49,15 +49,18 @@ class Polynomial(MaskOperator):
         return polynomial_action(self.coefficients, self.value, self.pattern, x, self.method, self.transposed)
 
     def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return 1 not in learnable and not self.value.requires_grad  # gradients of the entries have none
+        return True
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         return kernel('polynomial.attend_polynomial', q.device)(*self._arguments(q.dtype), q, k, v)
 
     def attend_backward(self, learnable: Sequence[int], q: Tensor, k: Tensor, v: Tensor, grad: Tensor) -> list[Tensor]:
-        compiled = kernel('polynomial.attend_polynomial_backward', q.device)
-        *grads, grad_coefficients = compiled(*self._arguments(q.dtype), q, k, v, grad)
-        return [*grads, *(grad_coefficients.to(self.coefficients.dtype) for _ in learnable)]
+        compiled, arguments = kernel('polynomial.attend_polynomial_backward', q.device), self._arguments(q.dtype)
+        grads, grad_coefficients, grad_value = compiled(*arguments, q, k, v, grad, 1 in learnable)
+        learned = [grad_coefficients.to(self.coefficients.dtype)]
+        if grad_value is not None:
+            learned.append(_gradient_of_value(grad_value, self.value, self.pattern, self.transposed))
+        return [*grads, *(learned[index] for index in learnable)]
 
     def _arguments(self, dtype: torch.dtype) -> tuple[SparsePattern, Tensor, Tensor, str]:
         matrix = _matrix(self.value.to(dtype), self.pattern.tensors, self.transposed)
@@ -127,6 +130,12 @@ def _matrix(value: Tensor, pattern: Sequence[Tensor], transpose: bool) -> tuple[
     r"""Returns pattern and entries of a matrix, :obj:`[nnz]`, or of its transpose."""
     matrix = SparsePattern(*pattern)
     return (matrix.T, value[0].index_select(0, matrix.perm_t)) if transpose else (matrix, value[0])
+
+
+def _gradient_of_value(grad: Tensor, value: Tensor, pattern: SparsePattern, transpose: bool) -> Tensor:
+    r"""Returns the gradient of the entries, :obj:`[1, nnz]`, given that of the entries that :func:`_matrix` returns."""
+    grad = torch.empty_like(grad).index_copy_(0, pattern.perm_t.long(), grad) if transpose else grad
+    return grad.unsqueeze(0).to(value.dtype)
 
 
 def _terms(step: Step, x: Tensor, count: int, method: str) -> Iterator[Tensor]:
@@ -229,11 +238,14 @@ class _Polynomial(LoopedFunction):
                 return _plain(x, coefficients, value, ctx.method, ctx.transpose, SparsePattern(*pattern))
 
             return (*gradients(plain, grads, x, coefficients, value), None, None) + (None,) * len(pattern)
-        if ctx.needs_input_grad[2]:
-            return (*_backward_with_entries(ctx, grads[0]), None, None) + (None,) * len(pattern)
+        learned = ctx.needs_input_grad[2]
         if compiled := kernel('polynomial.polynomial_action_backward', x.device):
             matrix = _matrix(value, pattern, ctx.transpose)
-            return (*compiled(*matrix, coefficients, ctx.method, x, grads[0]), None, None, None) + (None,) * len(pattern)
+            *found, grad = compiled(*matrix, coefficients, ctx.method, x, grads[0], learned)
+            grad = _gradient_of_value(grad, value, SparsePattern(*pattern), ctx.transpose) if learned else None
+            return (*found, grad, None, None) + (None,) * len(pattern)
+        if learned:
+            return (*_backward_with_entries(ctx, grads[0]), None, None) + (None,) * len(pattern)
         step, columns, given = _raw_step(value, SparsePattern(*pattern), not ctx.transpose), grads[0].flatten(1), x.flatten(1)
         by_column, grad_x = _by_column(coefficients, x), torch.empty_like(columns)
         grad_columns = torch.zeros_like(by_column)

@@ -110,6 +110,48 @@ def test_attention_is_that_of_the_plain_version(
         torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
 
 
+LEARNED: dict[str, tuple[Callable[[], Mask], str]] = {
+    'blocks': (lambda: PowerSeriesMask(3, order=3, positive=False), 'blocks'),
+    'blocks of chebyshev': (lambda: HeatKernelMask(3, 'random_walk_laplacian', tolerance=1e-9), 'blocks'),
+    'powers': (lambda: PowerSeriesMask(3, order=4, positive=False), 'features'),
+    'powers of the transpose': (lambda: PowerSeriesMask(1, order=2, normalization=None).T, 'features'),
+    'no power': (lambda: PowerSeriesMask(1, order=0), 'features'),
+    'chebyshev': (lambda: HeatKernelMask(3, 'adjacency', lam=0.7), 'features'),
+}
+
+
+@pytest.mark.parametrize(('name', 'threads'), covering(LEARNED, [1, 2]))
+@pytest.mark.parametrize(('features', 'channels'), [(4, 16), (9, 19)])
+def test_gradients_of_weights_are_those_of_the_plain_version(
+    name: str, features: int, channels: int, threads: int, plain: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make, route = LEARNED[name]
+    mask, before, results, graph = make().double(), torch.get_num_threads(), [], batch()
+    generator = torch.Generator().manual_seed(0)
+    weight = torch.rand(graph.num_edges, dtype=torch.float64, generator=generator) + 0.2
+    if name == 'chebyshev':  # symmetric
+        low, high = graph.edge_index.sort(0).values
+        weight = weight[(low * 61 + high).unique(return_inverse=True)[1]]
+    leaves = [torch.randn(61, 3, w, dtype=torch.float64, generator=generator).abs() for w in (features, features, channels)]
+    leaves = [leaf.requires_grad_() for leaf in (*leaves, weight)]
+    monkeypatch.setattr('pyg_topomask.machine.threads.ALONE', 1)
+    monkeypatch.setattr('pyg_topomask.machine.polynomial._NODES', 16)
+    try:
+        torch.set_num_threads(threads)
+        for turn in (lambda: None, plain):
+            turn()
+            operator = mask(graph.with_weights(leaves[3]))
+            out = masked_linear_attention(*leaves[:3], operator, route)
+            product = operator.matmul(leaves[2])
+            inputs = [*leaves, *mask.parameters()]
+            results.append([out, *torch.autograd.grad(out.sin().sum() + product.cos().sum(), inputs, materialize_grads=True)])
+    finally:
+        torch.set_num_threads(before)
+    for actual, expected in zip(*results, strict=True):
+        torch.testing.assert_close(actual, expected, rtol=1e-7, atol=1e-8)
+    assert bool(results[0][4].any()) == (name != 'no power')
+
+
 F = torch.tensor([1.0, -0.1, 0.25, 2.0, 0.5])
 TREES: dict[str, Callable[[], Mask]] = {
     'exp': lambda: TreeMask(3, a=-0.5, b=0.25),
