@@ -65,10 +65,10 @@ def run(quick: bool, folder: Path) -> None:
     ]
     note = (
         f'A training step (forward and backward) of linear attention, {CHANNELS} channels, {HEADS} heads, on batches of random '
-        f'undirected trees, with a quarter more edges but under Tree, and {EDGE_DIM} features of an edge, on one thread: medians '
-        'of processor times, in turns, of 15 steps. Fixed weights on a new graph are prepared in every step, as in a shuffled batch, and '
-        'learned weights always. On a graph that was used before, fixed weights are not prepared. MiB are the memory of a step '
-        'at its peak.'
+        f'undirected trees, with a quarter more edges but under Tree, and {EDGE_DIM} features of an edge, on one thread: '
+        'medians of processor times, in turns, of 15 steps. Fixed weights on a new graph are prepared in every step, as in a '
+        'shuffled batch, and learned weights always. On a graph that was used before, fixed weights are not prepared. MiB are '
+        'the memory of a step at its peak.'
     )
     write_table('edge_weights', 'Training steps with learned edge weights', note, learned, folder)
     features = [_features(name, make, batch, repeats) for batch in batches for name, make in EXPLICIT.items()]
@@ -115,8 +115,7 @@ class _Step:
 def _learned(name: str, mask: Callable[[], Mask], batch: Batch, repeats: int) -> dict[str, object]:
     layer = MaskedLinearAttention(CHANNELS, HEADS, mask())
     weights, of_heads = (EdgeWeights(EDGE_DIM, symmetric=True, heads=heads) for heads in (None, HEADS))
-    unweighted = batch.clone()
-    del unweighted.edge_weight
+    unweighted = _without_weights(batch)
     steps = {
         'used': _Step(layer, batch, Graph.from_data(batch)),
         'new': _Step(layer, batch),
@@ -141,6 +140,7 @@ def _learned(name: str, mask: Callable[[], Mask], batch: Batch, repeats: int) ->
 
 
 def _features(name: str, make: Callable[[int | None], Module], batch: Batch, repeats: int) -> dict[str, object]:
+    batch = _without_weights(batch)
     graph = Graph.from_data(batch)
     steps = {
         'without': _Step(make(None), batch, graph),
@@ -157,6 +157,12 @@ def _features(name: str, make: Callable[[int | None], Module], batch: Batch, rep
         'without, MiB': memory['without'],
         'with, MiB': memory['with'],
     }
+
+
+def _without_weights(batch: Batch) -> Batch:
+    batch = batch.clone()
+    del batch.edge_weight
+    return batch
 
 
 def _sizes(batch: Batch) -> dict[str, object]:

@@ -206,7 +206,7 @@ def _backward_learned(
     recurrence backwards.
     """
     count, most, one = len(coefficients), scratch.shape[1], value.dtype.type(1)
-    terms, given = scratch[:count].reshape(count * most), scratch[count]
+    terms, given, products = scratch[:count].reshape(count * most), scratch[count], np.empty(count, value.dtype)
     for i in range(first, last):
         grad_v[(i * heads + head) * channels : (i * heads + head + 1) * channels] = 0
     for start in range(0, features, width):
@@ -223,8 +223,8 @@ def _backward_learned(
                 change, upstream, grad_q, place, channels, row * channels, 0, row * features + start, 1, stop - start, channels
             )
         _spread(q, upstream, first, last, head, heads, features, channels, start, stop, given)
-        for term in range(count):
-            grad_coefficients[term] += _dot(given, terms, 0, term * most, size)
+        dot_rows(given, terms, products, 0, 0, 0, most, 0, 1, count, size)
+        grad_coefficients += products
         multiply(coefficients, given, change, count - 1, 0, 0, 0, 0, 0, 0, 1, 1, size)
         for term in range(count - 2, -1, -1):
             factor = one + one if chebyshev and term > 0 else one
@@ -288,7 +288,7 @@ def _blocks_backward(
     most, count = largest(first_graph, last_graph, ptr), len(basis) // terms
     block, every, one = most * min(most, width), len(upstream) // count, value.dtype.type(1)
     scratch, given = np.empty(terms * block, value.dtype), np.empty(count * block, value.dtype)
-    rest = np.empty(3 * block, value.dtype)
+    rest, products = np.empty(3 * block, value.dtype), np.empty(terms, value.dtype)
     for graph in range(first_graph, last_graph):
         first, last = ptr[graph], ptr[graph + 1]
         for begin in range(0, last - first, width):
@@ -302,8 +302,8 @@ def _blocks_backward(
                     given[start : start + columns] = upstream[place : place + columns]
             if grad_basis.size > 0:
                 for head in range(count):
-                    for k in range(terms):
-                        grad_basis[head * terms + k] += _dot(given, scratch, head * size, k * size, size)
+                    dot_rows(given, scratch, products, head * size, 0, 0, size, 0, 1, terms, size)
+                    grad_basis[head * terms : (head + 1) * terms] += products
             later, change, of_term = rest[:size], rest[size : 2 * size], rest[2 * size : 3 * size]
             multiply(basis, given, change, terms - 1, 0, terms, 0, size, 0, 0, 1, count, size)
             for k in range(terms - 2, -1, -1):
@@ -312,14 +312,6 @@ def _blocks_backward(
                 _pair_step(value_t, col_t, rowptr_t, change, later, of_term, scratch[k * size :], grad_value, first, last,
                            columns, factor, -one if chebyshev and k < terms - 2 else one - one, one)  # fmt: skip
                 later, change = change, later
-
-
-@compiled(any_order=True)
-def _dot(x, y, of_x, of_y, size):
-    total = x.dtype.type(0)
-    for place in range(size):
-        total += x[of_x + place] * y[of_y + place]
-    return total
 
 
 def polynomial_blocks(pattern: SparsePattern, value: Tensor, basis: Tensor, method: str, segments: Segments) -> Tensor:
