@@ -121,7 +121,17 @@ def spread_notebooks(app: Sphinx, env: BuildEnvironment, docnames: list[str]) ->
         docnames += [notebook, *others[apart * place : apart * (place + 1)]]
 
 
+def list_tables(app: Sphinx, name: str, content: list[str]) -> None:
+    """Lists the tables on their page, and keeps them out of the sidebar of all pages, which would take a third of the build."""
+    if name.startswith('benchmarks/results/') and not name.endswith('REPORT'):
+        content[0] = f'---\norphan: true\n---\n{content[0]}'
+    if name == 'docs/tables':
+        tables = sorted((FOLDER.parent / 'benchmarks' / 'results').glob('[a-z]*.md'))
+        content[0] += '\n' + '\n'.join(f'- [](../benchmarks/results/{table.name})' for table in tables)
+
+
 def setup(app: Sphinx) -> None:
+    app.connect('source-read', list_tables)
     app.connect('env-before-read-docs', spread_notebooks)
     app.connect('doctree-read', link_public_names)
     app.connect('autodoc-process-bases', show_public_bases)

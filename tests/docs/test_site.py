@@ -1,4 +1,4 @@
-"""What the documentation site shows of each public name. `.ci/run` builds it, with its notebooks, and checks its links."""
+"""What the documentation site shows of each public name. `.ci/run` reads its pages, runs its notebooks, and checks its links."""
 
 from __future__ import annotations
 
@@ -6,8 +6,11 @@ import ast
 import importlib
 import inspect
 import re
+import subprocess
+import sys
 from pathlib import Path
 
+import pytest
 from test_import import API
 
 from pyg_topomask import masks, nn
@@ -66,6 +69,18 @@ def test_all_masks_and_layers_have_a_picture() -> None:
     ]
     names = {ast.literal_eval(key) for table in tables if isinstance(table, ast.Dict) for key in table.keys if key is not None}
     assert names == {value.__name__ for value in DRAWN}
+
+
+@pytest.mark.nightly
+def test_pages_are_written(tmp_path: Path) -> None:
+    pytest.importorskip('sphinx', reason='Sphinx is not installed')
+    options = ['-W', '--keep-going', '-q', '-D', 'nb_execution_mode=off']
+    command = [sys.executable, '-m', 'sphinx', '-c', 'docs', *options, '.', str(tmp_path)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for page in ('index', 'docs/index', 'docs/tables', 'benchmarks/results/shuffled'):
+        assert (tmp_path / f'{page}.html').is_file()
+    assert '"../benchmarks/results/shuffled.html"' in (tmp_path / 'docs' / 'tables.html').read_text()
 
 
 def test_all_counter_examples_are_shown() -> None:
