@@ -1,4 +1,4 @@
-"""What the documentation site shows of each public name. `.ci/run` reads its pages, runs its notebooks, and checks its links."""
+"""What the documentation site shows of each public name. `.ci/run` reads all pages, runs notebooks, and checks links."""
 
 from __future__ import annotations
 
