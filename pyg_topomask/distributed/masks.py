@@ -113,7 +113,6 @@ def bind_heat(mask: HeatKernelMask, graph: Shard, state: Any) -> MaskOperator:
         mask.tolerance,
         segments=graph.segments,
         heads=mask.heads,
-        cost=coefficients.size(1) * heat.pattern.nnz,
     )
 
 
@@ -227,8 +226,7 @@ def _without_edges(num_nodes: int, device: torch.device, data: Data | None = Non
 def _series(graph: Shard, state: HaloState, coefficients: Tensor, dtype: torch.dtype) -> ShardPolynomial:
     adjacency: AdjacencyState = state.state
     matrix = HaloRows(Sparse(adjacency.weight.to(dtype).unsqueeze(0), adjacency.pattern), state.halo.number)
-    cost = coefficients.size(1) * adjacency.pattern.nnz
-    return ShardPolynomial(coefficients, matrix, graph.number, segments=graph.segments, heads=coefficients.size(0), cost=cost)
+    return ShardPolynomial(coefficients, matrix, graph.number, segments=graph.segments, heads=coefficients.size(0))
 
 
 def _bind_series(mask: masks.PowerSeriesMask, graph: Shard, state: HaloState) -> MaskOperator:
@@ -292,7 +290,7 @@ def _prepare_causal(mask: masks.CausalMask, graph: Shard, generator: Generator) 
 
 def _bind_causal(mask: masks.CausalMask, graph: Shard, state: tuple[Tensor, ...]) -> MaskOperator:
     inner = mask.bind(graph, state)
-    return ShardPrefixSum(inner, graph.number, segments=graph.segments, heads=mask.heads, cost=inner.cost)
+    return ShardPrefixSum(inner, graph.number, segments=graph.segments, heads=mask.heads)
 
 
 def _prepare_grid(mask: masks.ToeplitzMask, graph: Shard, generator: Generator) -> tuple[Graph, Any]:
@@ -302,7 +300,7 @@ def _prepare_grid(mask: masks.ToeplitzMask, graph: Shard, generator: Generator) 
 
 def _bind_grid(mask: masks.ToeplitzMask, graph: Shard, state: tuple[Graph, Any]) -> MaskOperator:
     inner = mask.bind(*state)
-    return ShardColumns(inner, graph.number, segments=graph.segments, heads=mask.heads, cost=inner.cost)
+    return ShardColumns(inner, graph.number, segments=graph.segments, heads=mask.heads)
 
 
 _LOW_RANK = _Steps(_prepare_as_is, _bind_as_is)

@@ -34,7 +34,7 @@ class ShardLowRank(LowRank):
 
 
 @low_rank_within.register
-def _(segments: ShardSegments, left: Tensor, right: Tensor) -> ShardLowRank:
+def low_rank_within_on_shard(segments: ShardSegments, left: Tensor, right: Tensor) -> ShardLowRank:
     return ShardLowRank(
         left,
         right,
@@ -43,7 +43,6 @@ def _(segments: ShardSegments, left: Tensor, right: Tensor) -> ShardLowRank:
         shard=segments.shard.number,
         segments=segments,
         heads=max(left.size(1), right.size(1)),
-        cost=segments.num_nodes,
     )
 
 
@@ -69,7 +68,7 @@ class HaloRows(Composite):
 
 
 @formed_sparse.register
-def _(entries: ShardEntries) -> HaloRows:
+def formed_sparse_on_shard(entries: ShardEntries) -> HaloRows:
     formed = entries()
     return HaloRows(Sparse(formed.value, formed.pattern), entries.halo.number)
 
@@ -79,7 +78,7 @@ def rows_of_shard(graph: Shard, halo: Halo, operator: MaskOperator) -> MaskOpera
     entries = operator.entries
     listed = None if entries is None else ShardEntries(entries.make, entries.max_nnz, halo=halo, union=graph.union)
     rows = HaloRows(operator, halo.number)
-    return Alternatives(rows, listed, segments=graph.segments, heads=operator.heads, cost=operator.cost)
+    return Alternatives(rows, listed, segments=graph.segments, heads=operator.heads)
 
 
 @dataclass(eq=False, repr=False)

@@ -244,25 +244,29 @@ class ShardedGraph(Shard):
 
 
 @bind_on.register
-def _(graph: ShardedGraph, mask: Mask, state: Any) -> MaskOperator:
+def bind_on_shard(graph: ShardedGraph, mask: Mask, state: Any) -> MaskOperator:
     with graph.group.reporting():
         return bind_mask(mask, graph, state)
 
 
 @linear_attention_on.register
-def _(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, rows: Tensor | None) -> Tensor:
+def linear_attention_on_shard(
+    segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, rows: Tensor | None
+) -> Tensor:
     with segments.shard.group.reporting():
         return linear_attention(q, k, v, mask, route, segments.shard)
 
 
 @softmax_attention_on.register
-def _(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+def softmax_attention_on_shard(
+    segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float
+) -> Tensor:
     with segments.shard.group.reporting():
         return softmax_attention(q, k, v, mask, dropout, segments.shard)
 
 
 @topk_attention_on.register
-def _(
+def topk_attention_on_shard(
     graph: ShardedGraph,
     layer: KMIPAttention,
     q: Tensor,
@@ -276,7 +280,7 @@ def _(
 
 
 @attention_with_edges_on.register
-def _(
+def attention_with_edges_on_shard(
     graph: ShardedGraph,
     edge_terms: EdgeTerms,
     flow: str,
@@ -292,19 +296,19 @@ def _(
 
 
 @convolve.register
-def _(graph: ShardedGraph, conv: torch.nn.Module, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
+def convolve_on_shard(graph: ShardedGraph, conv: torch.nn.Module, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
     with graph.group.reporting():
         return convolve_shard(conv, x, graph, **kwargs)
 
 
 @features_of_ends.register
-def _(graph: ShardedGraph, x: Tensor) -> Tensor:
+def features_of_ends_on_shard(graph: ShardedGraph, x: Tensor) -> Tensor:
     with graph.group.reporting():
         return graph.halo.gather(x)
 
 
 @check_layer.register
-def _(graph: ShardedGraph, layer: torch.nn.Module) -> None:
+def check_layer_on_shard(graph: ShardedGraph, layer: torch.nn.Module) -> None:
     check_sees_all_nodes(layer)
 
 

@@ -172,7 +172,7 @@ class ShardEnsembles(PairedWalks):
 
 
 @paired_walks.register
-def _(
+def paired_walks_on_shard(
     graph: Shard,
     settings: WalkSettings,
     seed: int | None,

@@ -224,7 +224,7 @@ class Graph(States):
 
     @property
     def is_directed(self) -> bool:
-        r"""Whether an edge has no reverse edge. Weights do not count."""
+        r"""Whether there is an edge more often than its reverse edge. Weights do not count."""
         return self.cached('directed', self._directed)
 
     def _directed(self) -> bool:

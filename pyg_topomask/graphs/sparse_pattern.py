@@ -190,6 +190,10 @@ class SparsePattern:
         r"""Entry :obj:`e` of the transpose is entry :obj:`perm_t[e]` of the matrix, :obj:`[nnz]`."""
         return self.tensors[4]
 
+    def from_transpose(self, value: Tensor) -> Tensor:
+        r"""Returns numbers of the entries, given them in the order of the transpose, :obj:`[nnz, ...]`."""
+        return torch.empty_like(value).index_copy_(0, self.perm_t.long(), value)
+
     @property
     def row(self) -> Tensor:
         r"""The row of each entry, :obj:`[nnz]`."""

@@ -347,12 +347,7 @@ def polynomial_blocks_backward(
         _blocks_backward(first, last, ptr, pairs, *arrays, array_of(total), terms, method == 'chebyshev', width)
 
     in_chunks(run, pairs, 3 * terms * (count + pattern.nnz // max(pattern.num_rows, 1)))
-    return _in_order(grad_value, pattern), torch.stack(totals).sum(0)
-
-
-def _in_order(of_transpose: Tensor, pattern: SparsePattern) -> Tensor:
-    r"""Returns numbers of the entries, given them in the order of the transpose."""
-    return torch.empty_like(of_transpose).index_copy_(0, pattern.perm_t.long(), of_transpose)
+    return pattern.from_transpose(grad_value), torch.stack(totals).sum(0)
 
 
 def _width(blocks: int, value: Tensor, segments: Segments) -> int:
@@ -418,7 +413,7 @@ def attend_polynomial_backward(
     for head, total in _in_parts(run, pattern, q, v, blocks, least):
         grad[head] += torch.from_numpy(total)
     grad = grad if coefficients.size(0) > 1 else grad.sum(0, keepdim=True)
-    return grads, grad, _in_order(torch.from_numpy(grad_value.sum(0)), pattern) if learned else None
+    return grads, grad, pattern.from_transpose(torch.from_numpy(grad_value.sum(0))) if learned else None
 
 
 def polynomial_action(pattern: SparsePattern, value: Tensor, coefficients: Tensor, method: str, x: Tensor) -> Tensor:

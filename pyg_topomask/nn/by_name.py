@@ -1,4 +1,4 @@
-r"""Attention layers by the words of a YAML."""
+r"""Attention layers by their words."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAtt
 
 
 def _linear(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttention]:
-    r"""Returns a function that builds linear attention with a mask that has no layer of its own."""
+    r"""Returns a function that builds linear attention with a mask."""
 
     def build(
         channels: int,
@@ -68,12 +68,12 @@ def _linear(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttent
         feature_map: str = 'relu',
         bias: bool = True,
         route: str = 'auto',
+        out_channels: int | None = None,
         sums: bool = False,
         **options: Any,
     ) -> MaskedLinearAttention:
-        return MaskedLinearAttention(
-            channels, heads, mask(heads=heads, **options), feature_map, dropout, bias, route, sums=sums
-        )
+        made = mask(heads=heads, **options)
+        return MaskedLinearAttention(channels, heads, made, feature_map, dropout, bias, route, out_channels, sums)
 
     *arguments, _ = inspect.signature(build).parameters.values()
     arguments += [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
@@ -125,10 +125,10 @@ LAYERS: dict[str, Callable[..., Module]] = {
 
 
 def attention(word: str, channels: int, heads: int = 1, **options: Any) -> Module:
-    r"""Creates an attention layer by its word. The words, options and defaults are those of a YAML, such as
-    :obj:`gt.layer_type: GINE+HeatKernel` with :obj:`topomask.HeatKernel`. Words of masks without a layer of their own give
-    :class:`~pyg_topomask.nn.MaskedLinearAttention` with the mask. With :obj:`feature_map="softmax"`, words of masks give
-    :class:`~pyg_topomask.nn.MaskedSoftmaxAttention` with the mask.
+    r"""Creates an attention layer by its word. The words of a YAML, such as :obj:`gt.layer_type: GINE+HeatKernel` with
+    :obj:`topomask.HeatKernel`, are among these, with the same options and defaults. Words of masks give
+    :class:`~pyg_topomask.nn.MaskedLinearAttention` with the mask, or with :obj:`feature_map="softmax"`
+    :class:`~pyg_topomask.nn.MaskedSoftmaxAttention`.
 
     Args:
         word (str): One of :obj:`"Adjacency"`, :obj:`"AsymmetricGRF"`, :obj:`"Causal"`, :obj:`"Dense"`, :obj:`"Expander"`,

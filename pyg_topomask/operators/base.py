@@ -138,8 +138,8 @@ class MaskOperator(Arithmetic, ABC):
         """
         return None
 
-    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        r"""Returns whether there is machine code of attention, and of its gradients in these tensors, where Numba is used."""
+    def has_machine_code(self) -> bool:
+        r"""Returns whether there is machine code of attention and of its gradients, where Numba is used."""
         return False
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:

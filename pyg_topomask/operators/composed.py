@@ -66,8 +66,8 @@ class Alternatives(MaskOperator):
     def root(self) -> MaskOperator | None:
         return self.formed().root()
 
-    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return isinstance(self.product, MaskOperator) and self.product.has_machine_code(learnable)
+    def has_machine_code(self) -> bool:
+        return isinstance(self.product, MaskOperator) and self.product.has_machine_code()
 
     def __repr__(self) -> str:
         return repr(self.product) if isinstance(self.product, MaskOperator) else super().__repr__()
@@ -130,8 +130,8 @@ class TreeMean(Composite):
     def T(self) -> MaskOperator:
         return replace(self, inner=self.inner.T)
 
-    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
-        return self.inner.has_machine_code(learnable)
+    def has_machine_code(self) -> bool:
+        return self.inner.has_machine_code()
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
         total = self.inner.attend(*(x.repeat(self.num_trees, 1, 1) for x in (q, k, v)))

@@ -48,7 +48,7 @@ class Polynomial(MaskOperator):
     def apply(self, x: Tensor) -> Tensor:
         return polynomial_action(self.coefficients, self.value, self.pattern, x, self.method, self.transposed)
 
-    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+    def has_machine_code(self) -> bool:
         return True
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
@@ -134,7 +134,7 @@ def _matrix(value: Tensor, pattern: Sequence[Tensor], transpose: bool) -> tuple[
 
 def _gradient_of_value(grad: Tensor, value: Tensor, pattern: SparsePattern, transpose: bool) -> Tensor:
     r"""Returns the gradient of the entries, :obj:`[1, nnz]`, given that of the entries that :func:`_matrix` returns."""
-    grad = torch.empty_like(grad).index_copy_(0, pattern.perm_t.long(), grad) if transpose else grad
+    grad = pattern.from_transpose(grad) if transpose else grad
     return grad.unsqueeze(0).to(value.dtype)
 
 

@@ -79,7 +79,7 @@ class TreeDistance(MaskOperator):
     def T(self) -> MaskOperator:
         return self
 
-    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+    def has_machine_code(self) -> bool:
         return self.method == 'rings' and len(self.plan) > 1 + _RINGS
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:

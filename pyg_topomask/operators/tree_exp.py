@@ -43,7 +43,7 @@ class TreeExp(MaskOperator):
     def T(self) -> MaskOperator:
         return self
 
-    def has_machine_code(self, learnable: Sequence[int] = ()) -> bool:
+    def has_machine_code(self) -> bool:
         return bool(self.walk)
 
     def attend(self, q: Tensor, k: Tensor, v: Tensor) -> Tensor:

@@ -92,21 +92,21 @@ class MotifGraphs(GeneratedDataset):
         self.hold(graphs, splits)
 
 
-def neighbor_degrees(edge_index: Tensor, num_nodes: int, count: int = 5) -> Tensor:
-    r"""Returns the largest degrees of each node's neighbors, in descending order, 0 for missing ones, :obj:`[N, count]`, given
+def neighbor_degrees(edge_index: Tensor, num_nodes: int) -> Tensor:
+    r"""Returns the five largest degrees of each node's neighbors, in descending order, 0 for missing ones, :obj:`[N, 5]`, given
     edges in both directions.
 
     Example:
-        >>> neighbor_degrees(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3, count=2)
-        tensor([[2., 0.],
-                [1., 1.],
-                [2., 0.]])
+        >>> neighbor_degrees(torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]]), num_nodes=3)
+        tensor([[2., 0., 0., 0., 0.],
+                [1., 1., 0., 0., 0.],
+                [2., 0., 0., 0., 0.]])
     """
     degree = torch.bincount(edge_index[0], minlength=num_nodes)
     source, target = edge_index[:, (edge_index[0] * (num_nodes + 1) - degree[edge_index[1]]).argsort()]
     rank = torch.arange(source.numel()) - (degree.cumsum(0) - degree)[source]
-    shown = rank < count
-    features = torch.zeros(num_nodes, count)
+    shown = rank < 5
+    features = torch.zeros(num_nodes, 5)
     features[source[shown], rank[shown]] = degree[target[shown]].float()
     return features
 

@@ -3,7 +3,6 @@ r"""Kinds of masks: by what they do with edges, by what they learn, and those th
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -31,9 +30,9 @@ LEARNS_WEIGHTS = (
 )
 
 
-def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
+def warn_of_directed(mask: Mask, graph: Graph, instead: str) -> None:
     r"""Warns once for each mask whose matrix has no direction, if the graph has one. Names the mask that follows edges."""
-    mask = getattr(mask, 'whole', mask)
+    mask = mask.whole
     if mask.told_of_direction or torch.compiler.is_compiling() or not graph.segments.is_whole:
         return
     if graph.is_directed:
@@ -44,9 +43,9 @@ def warn_of_directed(mask: Any, graph: Graph, instead: str) -> None:
         )
 
 
-def warn_of_lost_gradient(mask: Any, graph: Graph) -> None:
+def warn_of_lost_gradient(mask: Mask, graph: Graph) -> None:
     r"""Warns once for each mask that edge weights require a gradient, which the mask does not hand on to them."""
-    mask, weight = getattr(mask, 'whole', mask), graph.edge_weight
+    mask, weight = mask.whole, graph.edge_weight
     if weight is None or not weight.requires_grad or mask.told_of_gradient or torch.compiler.is_compiling():
         return
     mask.told_of_gradient = True

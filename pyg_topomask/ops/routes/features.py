@@ -61,7 +61,7 @@ def _backward(
     def apply(x: Tensor, *learned: Tensor) -> Tensor:
         return inputs.mask(learnable, learned).apply(x)
 
-    if mask.has_machine_code(learnable) and uses_numba(q.device):
+    if mask.has_machine_code() and uses_numba(q.device):
         grad_q, grad_k, grad_v, *grad_tensors = mask.attend_backward(learnable, q, k, v, numerator)
         of_sizes: Any = torch.func.vjp(apply, k, *(tensors[index] for index in learnable))
         size, pull = of_sizes
