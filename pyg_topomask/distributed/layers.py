@@ -54,6 +54,7 @@ from pyg_topomask.ops.routes.features import attend_features, features_at_a_time
 from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
 from pyg_topomask.ops.softmax_entries import SoftmaxAttention, attend_pairs, attend_softmax, pattern_of_slots
 from pyg_topomask.ops.topk.searches import search_chunked
+from pyg_topomask.utils.precision import wide_dtype
 
 
 def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: Shard) -> Tensor:
@@ -66,7 +67,7 @@ def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route:
     if chosen not in names:
         raise ArgumentError('route', f'{route!r} for this mask on a sharded graph', ['auto', *names])
     graph.check_call(f'attention of {q.size(1)} heads, {q.size(2)} features, {v.size(2)} channels by {chosen}, {v.dtype}')
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    dtype = wide_dtype(q, v)
     with torch.autocast(device_type=q.device.type, enabled=False):
         q, k, values = q.to(dtype), k.to(dtype), v.to(dtype)
         if chosen == 'low_rank':
@@ -138,7 +139,7 @@ def softmax_attention(
         halo = graph.union(mask.entries.halo, graph.halo)
         entries = mask.entries.on(halo)()
         attend = of_edges(graph.edges_on(halo)).attend
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    dtype = wide_dtype(q, v)
     with torch.autocast(device_type=q.device.type, enabled=False):
         key, value = halo.gather_all(k.to(dtype), v.to(dtype))
         out = attend(halo.pad(q.to(dtype)), key, value, entries, dropout).out
@@ -176,7 +177,7 @@ def topk_attention(
     columns = nodes.flatten() if of_edges is None else torch.cat([nodes.flatten(), graph.halo.nodes])
     halo = Halo.of_columns(graph.group, graph.offsets, columns)
     attend = attend_pairs if of_edges is None else of_edges(graph.edges_on(halo)).attend_by_head
-    dtype = torch.promote_types(torch.promote_types(k.dtype, v.dtype), torch.float32)
+    dtype = wide_dtype(k, v)
     keys, values = halo.gather_all(k.to(dtype), v.to(dtype))
     index = halo.pad(halo.extended(nodes.flatten()).view_as(nodes))
     chosen = torch.zeros_like(index, dtype=torch.bool)
@@ -188,7 +189,7 @@ def topk_attention(
 def _search(q: Tensor, k: Tensor, num: int, graph: Shard) -> Tensor:
     r"""Returns the ids of the best keys of each query, :obj:`[n, H, num]`, whose order is that of the scores."""
     group = graph.group
-    dtype = torch.promote_types(q.dtype, torch.float32)
+    dtype = wide_dtype(q)
     q, keys = q.to(dtype).transpose(0, 1).contiguous(), k.to(dtype).transpose(0, 1).contiguous()
     shapes = [(q.size(0), size, q.size(2)) for size in graph.sizes]
     score = q.new_empty(*q.shape[:2], 0)

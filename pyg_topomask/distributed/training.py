@@ -12,6 +12,7 @@ from pyg_topomask.distributed.communication import Processes, linear, sum_over_p
 from pyg_topomask.distributed.layers import check_sees_all_nodes
 from pyg_topomask.distributed.sharded_graph import ShardedGraph
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.precision import widened
 
 
 def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
@@ -138,7 +139,7 @@ class GlobalLayerNorm(LayerNorm):
 
 def _moments(x: Tensor, group: Processes, dim: int | None) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     r"""Returns the features, at least in float32, and their mean, variance and number over all processes."""
-    x = x.to(torch.promote_types(x.dtype, torch.float32))
+    x = widened(x)
     count = x.new_full((1,), float(x.numel() if dim is None else x.size(0)))
     sums = sum_over_processes(torch.cat([x.sum(dim).view(-1), count]), group)
     count = sums[-1].detach()

@@ -7,11 +7,12 @@ from abc import abstractmethod
 import torch
 from torch import Tensor
 
-from pyg_topomask.feature_maps.feature_map import FeatureMap, at_least_single, graph_max
+from pyg_topomask.feature_maps.feature_map import FeatureMap, graph_max
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.ops.normalize import in_range, power_of_two, row_size
 from pyg_topomask.utils.checks import check_above_zero
 from pyg_topomask.utils.options import described_by
+from pyg_topomask.utils.precision import widened
 
 __all__ = ['EluFeatures', 'FocusedFeatures', 'IdentityFeatures', 'ReLUFeatures', 'SquareFeatures']
 
@@ -51,7 +52,7 @@ class EluFeatures(FeatureMap):
     """
 
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
-        q, k = at_least_single(q), at_least_single(k)
+        q, k = widened(q), widened(k)
         features = self._map(q), self._map(k)
         if in_range(*features, zeros=False):
             return features
@@ -76,7 +77,7 @@ class SquareFeatures(FeatureMap):
     """
 
     def forward(self, q: Tensor, k: Tensor, segments: Segments | None = None) -> tuple[Tensor, Tensor]:
-        q, k = at_least_single(q), at_least_single(k)
+        q, k = widened(q), widened(k)
         if not in_range(q, k):
             q = q / power_of_two(row_size(q)).unsqueeze(-1)
             k = k / power_of_two(graph_max(row_size(k), segments)).unsqueeze(-1)
@@ -117,7 +118,7 @@ class FocusedFeatures(_Elementwise):
 
     def _map(self, x: Tensor) -> Tensor:
         with torch.autocast(device_type=x.device.type, enabled=False):
-            x = at_least_single(x).relu()
+            x = widened(x).relu()
             # Dividing by the largest entry cancels, also in the gradient. Without it, powers and squares would overflow.
             largest = x.detach().amax(-1, keepdim=True)
             unit = x / largest.masked_fill(largest == 0, 1.0)

@@ -56,11 +56,6 @@ class FeatureMap(torch.nn.Module, ABC):
         return str(self.channels)
 
 
-def at_least_single(x: Tensor) -> Tensor:
-    r"""Converts to at least single precision, because half precision lacks range for squares and digits for exponentials."""
-    return x.to(torch.promote_types(x.dtype, torch.float32))
-
-
 def graph_max(x: Tensor, segments: Segments | None) -> Tensor:
     r"""The largest entry of each graph and head, at each of its nodes, for :obj:`x` of shape :obj:`[N, H]`."""
     if x.numel() == 0:

@@ -9,11 +9,12 @@ from collections.abc import Iterable
 import torch
 from torch import Tensor
 
-from pyg_topomask.feature_maps.feature_map import FeatureMap, at_least_single, graph_max
+from pyg_topomask.feature_maps.feature_map import FeatureMap, graph_max
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.ops.normalize import at_most, power_of_two, row_size
 from pyg_topomask.utils.checks import check_size
 from pyg_topomask.utils.options import described_by
+from pyg_topomask.utils.precision import widened
 from pyg_topomask.utils.random import generator_on
 
 __all__ = ['FavorFeatures', 'FourierFeatures', 'PositiveFeatures', 'SimplexFeatures']
@@ -83,7 +84,7 @@ class RandomFeatures(FeatureMap):
     def _bounded(self, x: Tensor) -> tuple[Tensor, Tensor, float]:
         r"""Returns vectors of bounded length, half of their squared length after scaling, and the scale still to be applied."""
         # Queries and keys are each scaled by d ** -0.25, which gives 1 / sqrt(d).
-        x, scale = at_least_single(x), self.channels**-0.25
+        x, scale = widened(x), self.channels**-0.25
         half = x.square().sum(-1, keepdim=True) * (0.5 * scale**2)
         if not at_most(half, 0.5 * _LONGEST**2):
             power = power_of_two(row_size(x)).unsqueeze(-1)

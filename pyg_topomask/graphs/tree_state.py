@@ -19,6 +19,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.graphs.stored import rows_to_store
 from pyg_topomask.utils.functorch import kept, outside_transforms
+from pyg_topomask.utils.precision import widened
 
 _NAMES = ('forest_index', 'forest_round', 'forest_sizes')
 
@@ -49,7 +50,7 @@ class TreeState:
     def _measured(cls, graph: Graph, forest: Forest, num_trees: int) -> TreeState:
         weight = graph.edge_weight
         if weight is not None:
-            weight = weight.to(torch.promote_types(weight.dtype, torch.float32)).repeat(num_trees)
+            weight = widened(weight).repeat(num_trees)
         return cls(forest, forest.lengths(repeated_edges(graph, num_trees), weight), num_trees)
 
     @cached_property

@@ -27,6 +27,7 @@ from pyg_topomask.operators.forms import Entries, PreparedBlocks, SparseEntries
 from pyg_topomask.operators.sparse import lazy_sparse
 from pyg_topomask.utils.checks import check_choice, check_size
 from pyg_topomask.utils.functorch import outside_transforms, readable
+from pyg_topomask.utils.precision import widened
 
 
 @dataclass(frozen=True)
@@ -197,7 +198,7 @@ class HopMask(LogarithmicMask):
         r""":math:`f`, :obj:`[heads, K + 1]`."""
         if not self.geometric:
             return self._numbers(self.raw_f)
-        logarithm, slope = self.raw_f.to(torch.promote_types(self.raw_f.dtype, torch.float32)).split(1, dim=1)
+        logarithm, slope = widened(self.raw_f).split(1, dim=1)
         hops = torch.arange(self.max_hops + 1, dtype=slope.dtype, device=slope.device)
         return (logarithm + slope * hops).clamp(max=_LARGEST).exp()
 

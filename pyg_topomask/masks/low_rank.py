@@ -14,6 +14,7 @@ from pyg_topomask.masks.base.kinds import GivenMask, as_floating_point, check_en
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.utils.checks import MAX_NODES, check_finite, check_size, check_whole, checked_seed, described
+from pyg_topomask.utils.precision import wide_dtype
 from pyg_topomask.utils.random import generator_on
 
 
@@ -310,7 +311,7 @@ class StochasticRPEMask(Mask):
         return graph.segments.position
 
     def bind(self, graph: Graph, state: Tensor) -> MaskOperator:
-        dtype = torch.promote_types(self.gain.dtype, torch.float32)
+        dtype = wide_dtype(self.gain)
         # In float64, because in float32, angles far into a sequence would be wrong by whole radians.
         turns = state.double().view(-1, 1, 1) * self.frequency.double()
         angle = 2 * math.pi * (turns - turns.detach().floor())

@@ -21,6 +21,7 @@ from pyg_topomask.operators.polynomial import Polynomial, polynomial_blocks, pol
 from pyg_topomask.utils.checks import check_not_negative, checked_seed, per_head
 from pyg_topomask.utils.functorch import readable
 from pyg_topomask.utils.options import options_of
+from pyg_topomask.utils.precision import widened
 from pyg_topomask.walks import WalkSettings
 from pyg_topomask.walks.expected import gram_of_powers
 from pyg_topomask.walks.features import WalkFeatures
@@ -202,7 +203,7 @@ class RWGNKMask(WalkingMask):
     @property
     def lam(self) -> Tensor:
         r"""The discount :math:`\lambda`, :obj:`[heads]`."""
-        return self.log_lam.to(torch.promote_types(self.log_lam.dtype, torch.float32)).exp()
+        return widened(self.log_lam).exp()
 
     @property
     def discounts(self) -> Tensor:

@@ -15,6 +15,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.utils.checks import check_choice, check_size, described
+from pyg_topomask.utils.precision import wide_dtype
 
 # Buckets above `max_degree` double in width, enough for any 64-bit degree.
 _BUCKETS = 63
@@ -145,7 +146,7 @@ class SinDegreeMask(Mask):
 
     def _angles(self) -> Tensor:
         r"""Returns :math:`\pi z / 4` for every row of the embedding and every head."""
-        dtype = torch.promote_types(self.offset.dtype, torch.float32)
+        dtype = wide_dtype(self.offset)
         with torch.autocast(device_type=self.offset.device.type, enabled=False):
             return (self.embedding.to(dtype) @ self.weight.to(dtype).t()).sigmoid() * (math.pi / 4)
 

@@ -20,6 +20,7 @@ from pyg_topomask.operators.composed import Alternatives
 from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.operators.toeplitz import Toeplitz
 from pyg_topomask.utils.checks import as_numbers, check_choice, check_whole, described, is_whole
+from pyg_topomask.utils.precision import widened
 
 # The largest number of entries in the table of a head.
 _LARGEST = 2**28
@@ -150,7 +151,7 @@ class ToeplitzMask(LogarithmicMask):
             table = torch.ones(shape)
         else:
             given = as_numbers(initial=initial).detach()
-            table = given.to(torch.promote_types(given.dtype, torch.float32))
+            table = widened(given)
         if table.shape not in (shape, (self.heads, *shape)):
             raise ArgumentError('initial', f'shape {tuple(table.shape)}', f'{shape} and {(self.heads, *shape)}')
         return table.expand(self.heads, *shape).clone()

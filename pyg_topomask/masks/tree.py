@@ -26,6 +26,7 @@ from pyg_topomask.operators.tree_distance import METHODS, TreeDistance, choose_m
 from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
 from pyg_topomask.utils.checks import assert_on_device, check_above_zero, check_choice, check_whole, is_number, per_head
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
+from pyg_topomask.utils.precision import wide_dtype
 
 # The cost in multiplications of a node at each distance, without and with machine code, of a node of a histogram, of a node in
 # both passes over a tree, and of a pair of nodes.
@@ -238,7 +239,7 @@ class TreeMask(LogarithmicMask):
         product = TreeExp(a, b, state.length, contraction, walk, self._grows(state, a), **context)
         blocks = None
         if graph.edge_weight is None and graph.segments.several and state.diameter <= _DEEPEST:
-            numbers = torch.promote_types(a.dtype, torch.float32)  # exp(b) overflows in half precision
+            numbers = wide_dtype(a)  # exp(b) overflows in half precision
             exponent = a.to(numbers).unsqueeze(1) * state.distances + b.to(numbers).unsqueeze(1)
             blocks = self._blocks(state, exponent.exp())
         return self._operator(state, product, _PASSES * state.forest.num_nodes, blocks)

@@ -22,6 +22,7 @@ from pyg_topomask.ops.softmax_attention import entries_of_pairs
 from pyg_topomask.ops.softmax_entries import SoftmaxAttention, attend_pairs, attend_softmax
 from pyg_topomask.utils.checks import check_size
 from pyg_topomask.utils.functorch import outside_transforms, readable, unwrapped
+from pyg_topomask.utils.precision import widened
 
 # Biases of at most this size have exponentials that stay far from the ends of float32, in products with entries of a mask.
 _LARGEST = 40.0
@@ -49,7 +50,7 @@ class EdgeTerms(Module):
     def forward(self, edge_attr: Tensor, graph: Graph, flow: str) -> TermsOfPairs:
         check_edge_features(edge_attr, graph.num_edges, *input_of(self.lin_bias))
         bias = self.lin_bias(edge_attr)
-        bias = bias.to(torch.promote_types(bias.dtype, torch.float32))  # autocast would round its exponential
+        bias = widened(bias)  # autocast would round its exponential
         small = readable(bias) and bool((bias.abs() <= _LARGEST).all())
         if not small and readable(bias) and not bool(bias.isfinite().all()):
             edge = int((~bias.isfinite()).any(1).nonzero()[0])

@@ -14,6 +14,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.inputs import check_dtype, check_features, check_input_channels, input_of, linear
 from pyg_topomask.utils.checks import check_size, described
 from pyg_topomask.utils.functorch import readable
+from pyg_topomask.utils.precision import widened
 
 
 class EdgeWeights(torch.nn.Module):
@@ -104,7 +105,7 @@ class EdgeWeights(torch.nn.Module):
             hidden = hidden + (nodes.index_select(0, ends[0]) + nodes.index_select(0, ends[1]))
         logit = self.lin_out(hidden.relu())
         logit = logit.squeeze(1) if self.heads is None else logit
-        logit = logit.to(torch.promote_types(logit.dtype, torch.float32))  # autocast would round them
+        logit = widened(logit)  # autocast would round them
         weight = 2 * (_mean_of_directions(logit, ends) if self.symmetric else logit).sigmoid()
         if readable(weight) and not bool(weight.isfinite().all()):
             edge, *_ = (~weight.isfinite()).nonzero()[0].tolist()

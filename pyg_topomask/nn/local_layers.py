@@ -16,6 +16,7 @@ from torch_geometric.nn.resolver import activation_resolver
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.nn.inputs import check_dtype, check_features, input_of, linear
 from pyg_topomask.utils.checks import check_probability, check_size
+from pyg_topomask.utils.precision import widened
 
 
 class GatedGCNConv(MessagePassing):
@@ -111,7 +112,7 @@ class GatedGCNConv(MessagePassing):
 
     def message(self, value_j: Tensor, edge: Tensor, weight: Tensor | None) -> Tensor:
         # Sums in half precision would lose small gates.
-        gate = edge.to(torch.promote_types(edge.dtype, torch.float32)).sigmoid()
+        gate = widened(edge).sigmoid()
         gate = gate if weight is None else gate * weight
         return torch.cat([gate * value_j, gate], dim=-1)
 

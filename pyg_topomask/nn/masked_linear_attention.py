@@ -35,6 +35,7 @@ from pyg_topomask.ops.routes.edges import linear_coefficients
 from pyg_topomask.utils.checks import check_choice, check_probability
 from pyg_topomask.utils.functorch import LoopedFunction
 from pyg_topomask.utils.options import instance_of
+from pyg_topomask.utils.precision import widened
 
 
 def on_near_graph(
@@ -224,7 +225,7 @@ class MaskedLinearAttention(ReadsGraph, CoefficientMessages):
         assert self.lin_sum is not None
         values = self.by_head(self.lin_sum(x).relu())
         with torch.autocast(device_type=x.device.type, enabled=False):  # sums over many nodes
-            total = mask.matmul(values.to(torch.promote_types(values.dtype, torch.float32)))
+            total = mask.matmul(widened(values))
             # The derivative is 1 at 0, where that of sign(t) log(1 + |t|) would be 0.
             return (total.clamp(min=0).log1p() - (-total).relu().log1p()).to(values.dtype)
 

@@ -23,6 +23,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.operators.description import build, describe, register
 from pyg_topomask.operators.forms import PreparedBlocks, Slots, SparseEntries, entries_of_heads, sum_of_entries
+from pyg_topomask.utils.precision import wide_dtype
 
 __all__ = ['LowRank', 'MaskOperator']
 
@@ -163,7 +164,7 @@ class MaskOperator(Arithmetic, ABC):
                 f'floating point numbers of shape [{self.segments.num_nodes}, {heads}, channels]',
             )
         # Sparse products do not support shorter types, in which sums would saturate.
-        dtype = torch.promote_types(x.dtype, torch.float32)
+        dtype = wide_dtype(x)
         with torch.autocast(device_type=x.device.type, enabled=False):
             return self.apply(x.to(dtype)).to(x.dtype)
 

@@ -11,6 +11,7 @@ from torch import Tensor
 from pyg_topomask.operators.base import Composite, LowRank, MaskOperator, Multiply, Size, check_graphs, common_heads
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.forms import PreparedBlocks, Slots, SparseEntries
+from pyg_topomask.utils.precision import widened
 
 
 @dataclass(eq=False, repr=False)
@@ -120,7 +121,7 @@ class TreeMean(Composite):
     num_trees: int
 
     def combined(self, multiply: Multiply, x: Tensor, size: Size) -> Tensor:
-        repeated = x.to(torch.promote_types(x.dtype, torch.float32)).repeat(self.num_trees, 1, 1)
+        repeated = widened(x).repeat(self.num_trees, 1, 1)
         return multiply(self.inner, repeated).reshape(self.num_trees, *x.shape).mean(0).to(x.dtype)
 
     def rows(self, slots: Slots, dtype: torch.dtype) -> Tensor:

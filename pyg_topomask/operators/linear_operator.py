@@ -20,6 +20,7 @@ except ImportError as error:
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.operators.description import build, describe
+from pyg_topomask.utils.precision import widened
 
 # The number of unit vectors that are multiplied at a time, where entries are computed from products.
 _COLUMNS = 64
@@ -94,7 +95,7 @@ class MaskLinearOperator(LinearOperator):  # type: ignore[misc]
 
     def _product(self, x: Tensor) -> Tensor:
         r"""Multiplies the matrices of all heads with :obj:`x` of shape :obj:`[num_cols, H, c]`."""
-        wide = x.to(torch.promote_types(x.dtype, torch.float32))
+        wide = widened(x)
         if self._cols is not None:
             wide = wide.new_zeros(self._num_nodes, *x.shape[1:]).index_add(0, self._cols, wide)
         with torch.autocast(device_type=x.device.type, enabled=False):

@@ -16,6 +16,7 @@ from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import blocks_of, units_of
 from pyg_topomask.operators.sparse_matmul import product, sample, spmm
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
+from pyg_topomask.utils.precision import widened
 
 # Numbers in a chunk of columns that stays in the cache of a core, and in that of all.
 _NEAR, _FAR = 200_000, 2**21
@@ -80,7 +81,7 @@ def polynomial_action(
     Memory is a few blocks of the size of :obj:`x` for any degree, including the gradients. That in :obj:`value` computes the
     terms again, of a few columns at a time.
     """
-    work = x.to(torch.promote_types(x.dtype, torch.float32))
+    work = widened(x)
     coefficients, value = coefficients.to(work.dtype), value.to(work.dtype)
     if x.numel() == 0:
         return x.clone()

@@ -16,6 +16,7 @@ from torch import Tensor
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Slots
 from pyg_topomask.utils.functorch import LoopedFunction, gradients
+from pyg_topomask.utils.precision import widened
 
 # The number of values to transform at a time on a CPU, so that a chunk stays in cache.
 _CHUNK = 300_000
@@ -113,7 +114,7 @@ class Toeplitz(MaskOperator):
 
     def _on_grids(self, table: Tensor, x: Tensor, noise: bool) -> Tensor:
         grids = self.grids
-        work = x.to(torch.promote_types(x.dtype, torch.float32))
+        work = widened(x)
         table, products = table.to(work.dtype), []
         if not grids:  # a batch without graphs
             return torch.zeros_like(x)

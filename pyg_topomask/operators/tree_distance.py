@@ -18,6 +18,7 @@ from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Slots
 from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.functorch import LoopedFunction
+from pyg_topomask.utils.precision import wide_dtype
 
 METHODS = ('auto', 'rings', 'fft')
 
@@ -44,7 +45,7 @@ class TreeDistance(MaskOperator):
     plan: tuple[Tensor, ...]
 
     def apply(self, x: Tensor) -> Tensor:
-        dtype = torch.promote_types(x.dtype, torch.float32)
+        dtype = wide_dtype(x)
         product: Tensor = _TreeDistance.apply(x.to(dtype), self.f.to(dtype).expand(x.size(1), -1), self.method, *self.plan)
         return product.to(x.dtype)
 
@@ -58,7 +59,7 @@ class TreeDistance(MaskOperator):
 
     def magnitude(self, x: Tensor) -> Tensor:
         tree, *plan = self.plan
-        dtype = torch.promote_types(x.dtype, torch.float32)
+        dtype = wide_dtype(x)
         f, exact = self.f.to(dtype).expand(x.size(1), -1), x.to(dtype)
         if self.method == 'rings':
             # The sums at one distance are differences of larger ones, which hold nodes that are closer by an even number.

@@ -14,6 +14,7 @@ from pyg_topomask.graphs.tree_state import TreeFactors
 from pyg_topomask.machine.backend import kernel
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.utils.functorch import LoopedFunction, gradients, keep_inputs
+from pyg_topomask.utils.precision import wide_dtype
 
 
 @dataclass(eq=False, repr=False)
@@ -31,7 +32,7 @@ class TreeExp(MaskOperator):
     grow: bool = False
 
     def apply(self, x: Tensor) -> Tensor:
-        dtype = torch.float64 if self.grow else torch.promote_types(x.dtype, torch.float32)
+        dtype = torch.float64 if self.grow else wide_dtype(x)
         a, length = self.a.to(dtype).expand(x.size(1)), self.length.to(dtype)
         product: Tensor = _TreeExp.apply(x.to(dtype), a, length, *self.contraction)
         return (product * self.b.to(dtype).exp().unsqueeze(-1)).to(x.dtype)

@@ -10,6 +10,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import row_and_col
 from pyg_topomask.graphs.segments import by_width
 from pyg_topomask.utils.checks import check_batch, check_whole, described
+from pyg_topomask.utils.precision import wide_dtype, widened
 
 # Graphs up to this size are searched in batches. For larger graphs, a tree per graph is faster on a CPU.
 _SMALL = 64
@@ -53,7 +54,7 @@ def knn_graph(pos: Tensor, k: int, batch: Tensor | None = None, loop: bool = Fal
     if batch is not None:
         check_batch(batch, pos.size(0))
     num_nodes = pos.size(0)
-    pos = pos.detach().to(torch.promote_types(pos.dtype, torch.float32))
+    pos = widened(pos.detach())
     graph = torch.zeros(num_nodes, dtype=torch.long, device=pos.device) if batch is None else batch
     count = graph.unique_consecutive(return_counts=True)[1]
     first = count.cumsum(0) - count
@@ -109,7 +110,7 @@ def check_positions(pos: Tensor) -> None:
     r"""Raises a :class:`ValueError` unless these are positions :obj:`[N, D]` whose distances are finite."""
     if pos.dim() != 2 or pos.size(1) < 1 or not pos.is_floating_point():
         raise ArgumentError('pos', described(pos), 'floating point numbers of shape [N, D]')
-    largest = (torch.finfo(torch.promote_types(pos.dtype, torch.float32)).max / pos.size(1)) ** 0.5 / 4
+    largest = (torch.finfo(wide_dtype(pos)).max / pos.size(1)) ** 0.5 / 4
     outside = ~(pos.abs() <= largest)
     if bool(outside.any()):
         raise ArgumentError('pos', float(pos[outside][0]), f'numbers of at most {largest:.1e} in absolute value')

@@ -20,6 +20,7 @@ from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features
 from pyg_topomask.ops.routes.low_rank import attend_low_rank, attend_low_rank_batch, graphs_at_a_time, scale_of_shared
 from pyg_topomask.utils.checks import check_nodes
+from pyg_topomask.utils.precision import wide_dtype
 
 
 def masked_linear_attention(
@@ -87,7 +88,7 @@ def linear_attention_on(
 ) -> Tensor:
     r"""Attends to the nodes of whole graphs. Nodes of several processes attend otherwise."""
     route = choose_route(mask, q.size(-1), v.size(-1), route)
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    dtype = wide_dtype(q, v)
     with torch.autocast(device_type=q.device.type, enabled=False):
         q, k, values, scale_v = balanced(q.to(dtype), k.to(dtype), v.to(dtype), segments.maximum)
         out: Tensor = _low_rank(q, k, values, mask, rows) if route == 'low_rank' else _ATTEND[route](q, k, values, mask)
@@ -186,7 +187,7 @@ def dense_linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator) 
         >>> dense_linear_attention(*torch.ones(3, 5, 2, 1, 4), mask).shape
         torch.Size([5, 2, 1, 4])
     """
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    dtype = wide_dtype(q, v)
     with torch.autocast(v.device.type, enabled=False):
         scaled = balanced(q.to(dtype), k.to(dtype), v.to(dtype), lambda x: x.amax(1, keepdim=True).expand_as(x))
         query, key, value = (tensor.transpose(1, 2) for tensor in scaled[:3])

@@ -22,6 +22,7 @@ from pyg_topomask.ops.normalize import capped, moderate, row_size
 from pyg_topomask.ops.softmax_entries import attend_softmax, check_entries, plain_softmax, scaled_queries
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.functorch import readable
+from pyg_topomask.utils.precision import wide_dtype
 from pyg_topomask.utils.random import splitmix
 
 
@@ -74,7 +75,7 @@ def softmax_attention_on(segments: Segments, q: Tensor, k: Tensor, v: Tensor, ma
     r"""Attends to the nodes of whole graphs. Nodes of several processes attend otherwise."""
     if mask.entries is not None:
         return attend_softmax(q, k, v, mask.entries(), dropout)[0]
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    dtype = wide_dtype(q, v)
     with torch.autocast(device_type=q.device.type, enabled=False):
         if isinstance(mask, Heads):
             split = zip(q.split(mask.widths, 1), k.split(mask.widths, 1), v.split(mask.widths, 1), mask.terms, strict=True)

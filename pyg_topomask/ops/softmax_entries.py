@@ -18,6 +18,7 @@ from pyg_topomask.ops.attention_op import AttentionInputs, attention_op
 from pyg_topomask.ops.normalize import capped_queries
 from pyg_topomask.utils.checks import assert_on_device
 from pyg_topomask.utils.functorch import is_transforming, transformable, unwrapped
+from pyg_topomask.utils.precision import wide_dtype
 
 
 class SoftmaxAttention(NamedTuple):
@@ -37,7 +38,7 @@ class SoftmaxAttention(NamedTuple):
 
 def attend_softmax(q: Tensor, k: Tensor, v: Tensor, entries: Entries, dropout: float = 0.0) -> SoftmaxAttention:
     r"""Computes :func:`~pyg_topomask.ops.masked_softmax_attention` over given entries."""
-    dtype = torch.promote_types(torch.promote_types(q.dtype, v.dtype), torch.float32)
+    dtype = wide_dtype(q, v)
     with torch.autocast(device_type=q.device.type, enabled=False):
         value = entries.value.to(dtype)
         check_entries(value)

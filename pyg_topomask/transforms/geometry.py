@@ -19,6 +19,7 @@ from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.ops.knn import check_positions, knn_graph
 from pyg_topomask.transforms.base import GraphTransform, check_has_positions, check_single
 from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed, described, is_whole
+from pyg_topomask.utils.precision import widened
 
 
 @functional_transform('topo_knn_graph')
@@ -146,7 +147,7 @@ def farthest_points(pos: Tensor, num: int, start: int = 0) -> Tensor:
     if num == 0:
         return torch.empty(0, dtype=torch.long, device=pos.device)
     check_whole(0, pos.size(0) - 1, start=start)
-    pos = pos.detach().to(torch.promote_types(pos.dtype, torch.float32))
+    pos = widened(pos.detach())
     pos = pos.t().contiguous()  # one row per coordinate, because sums over three columns are slow
     chosen = torch.full((num,), start, dtype=torch.long, device=pos.device)
     nearest = torch.full((pos.size(1),), torch.inf, dtype=pos.dtype, device=pos.device)

@@ -74,6 +74,12 @@ def test_a_word_is_the_layer_written_out(word: str) -> None:
     assert torch.equal(out, expected(x, graph=graph))
 
 
+@pytest.mark.parametrize('word', ['PowerSeries', 'GRF', 'KMIP'])
+def test_words_take_sizes_of_outputs(word: str) -> None:
+    out = nn.attention(word, 8, heads=2, out_channels=4)(torch.randn(6, 8), graph=Graph.from_data(small_graph()))
+    assert out.shape == (6, 4)
+
+
 def test_every_mask_and_every_word_of_a_yaml_has_a_layer() -> None:
     assert {name for name in MASKS if name != 'Packing'} <= set(LAYERS)
     assert set(ATTENTIONS) - {'SparseAttention', 'Masked'} <= set(LAYERS)

@@ -11,6 +11,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.base.mask import Mask
 from pyg_topomask.utils.checks import check_choice, per_head
+from pyg_topomask.utils.precision import widened
 from pyg_topomask.walks import WalkSettings
 
 #: What a mask does with the direction of edges, by the word in its :obj:`repr`.
@@ -78,7 +79,7 @@ class LogarithmicMask(Mask):
 
     def _numbers(self, parameter: Tensor) -> Tensor:
         r"""Returns the numbers that a parameter encodes, at least in float32."""
-        numbers = parameter.to(torch.promote_types(parameter.dtype, torch.float32))
+        numbers = widened(parameter)
         return numbers.exp() if self.positive else numbers
 
     @torch.no_grad()
@@ -117,7 +118,7 @@ class DiffusionMask(Mask):
     @property
     def lam(self) -> Tensor:
         r""":math:`\lambda`, :obj:`[heads]`."""
-        return torch.nn.functional.softplus(self.raw_lam.to(torch.promote_types(self.raw_lam.dtype, torch.float32)))
+        return torch.nn.functional.softplus(widened(self.raw_lam))
 
 
 class GivenMask(Mask):

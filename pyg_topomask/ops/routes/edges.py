@@ -12,6 +12,7 @@ from pyg_topomask.operators.forms import Entries, pattern_at
 from pyg_topomask.operators.sparse_matmul import multiply, sample, sddmm, spmm
 from pyg_topomask.ops.attention_op import AttentionInputs, attend_at, attention_op
 from pyg_topomask.ops.normalize import gradients_of_sums, inverse_weight, known_positive, quotient
+from pyg_topomask.utils.precision import wide_dtype
 
 # Rows that are computed at a time.
 _ROWS = 2**15
@@ -90,7 +91,7 @@ attend_entries = attention_op('attend_entries', _forward, _backward, _plain)
 
 def linear_coefficients(q: Tensor, k: Tensor, entries: Entries) -> Tensor:
     r"""Returns the coefficients of linear attention at the entries of a mask, :obj:`[H, nnz]`."""
-    dtype = torch.promote_types(torch.promote_types(q.dtype, entries.value.dtype), torch.float32)
+    dtype = wide_dtype(q, entries.value)
     weight = sddmm(entries.pattern, q.to(dtype), k.to(dtype)) * entries.value.to(dtype)
     row = entries.pattern.row.long()
 

@@ -24,6 +24,7 @@ from pyg_topomask.ops.topk.searches import (
 from pyg_topomask.ops.topk.select import EXTRA, rank_found
 from pyg_topomask.utils.checks import INTEGERS, assert_on_device, check_choice, check_whole, described
 from pyg_topomask.utils.functorch import transformable, unwrapped
+from pyg_topomask.utils.precision import wide_dtype, widened
 
 SIMILARITIES = ('dot', 'cosine', 'distance')
 
@@ -48,7 +49,7 @@ def inner_product_features(q: Tensor, k: Tensor, ptr: Tensor, similarity: str) -
     if similarity == 'dot':
         return q, k
     # Norms of half-precision vectors overflow, and so do those of long vectors without a power of two.
-    q, k = (x.to(torch.promote_types(x.dtype, torch.float32)) for x in (q, k))
+    q, k = (widened(x) for x in (q, k))
     if similarity == 'cosine':
         k = k / power_of_two(row_size(k)).unsqueeze(-1)
         norm = k.norm(dim=-1, keepdim=True)
@@ -167,7 +168,7 @@ def topk_inner_product(
     """
     _check_arguments(q, k, num, backend, memory)
     ptr = torch.tensor([0, q.size(0)]) if ptr is None else _checked_ptr(ptr, q)
-    dtype = torch.promote_types(q.dtype, torch.float32)
+    dtype = wide_dtype(q)
     q, k = q.detach().to(dtype), k.detach().to(dtype)
     _check_finite(q=q, k=k)
     index, valid = _searched(q, k, ptr, num, backend, deterministic, memory or 0)
