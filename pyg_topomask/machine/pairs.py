@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyg_topomask.graphs.sparse_pattern import stable_argsort
+from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
 from pyg_topomask.machine.compiled import compiled, largest, sort_reached
 from pyg_topomask.machine.patterns import pointers, with_transpose
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, pairs_before
@@ -98,6 +98,34 @@ def _add_squares(start, visited, length, load, width, out):
 
 
 @compiled
+def _list_meetings(rowptr, visited, first, starts, perm, of_query, of_key, slot, ptr, cols, place_of, bits):
+    r"""Lists the meetings row by row, and the distinct pairs of start nodes, ascending. Returns the number of pairs."""
+    meeting = pairs = ptr[0] = 0
+    for i in range(len(rowptr) - 1):
+        begin, number, low, high = meeting, 0, len(place_of), -1
+        for feature in range(rowptr[i], rowptr[i + 1]):
+            for other in range(first[visited[feature]], first[visited[feature] + 1]):
+                j = starts[other]
+                of_query[meeting], of_key[meeting], slot[meeting] = feature, perm[other], j
+                meeting += 1
+                if place_of[j] < 0:
+                    place_of[j], cols[pairs + number] = 0, j
+                    bits[j >> 6] |= np.int64(1) << np.int64(j & 63)
+                    number, low, high = number + 1, min(low, j), max(high, j)
+        met = cols[pairs : pairs + number]
+        sort_reached(met, low, high, bits)
+        for rank in range(number):
+            place_of[met[rank]] = pairs + rank
+        for each in range(begin, meeting):
+            slot[each] = place_of[slot[each]]
+        for j in met:
+            place_of[j] = -1
+        pairs += number
+        ptr[i + 1] = pairs
+    return pairs
+
+
+@compiled
 def _add_products(x, y, of_x, of_y, of_sum, width, out):
     for meeting in range(len(of_sum)):
         one, other, target = of_x[meeting] * width, of_y[meeting] * width, of_sum[meeting] * width
@@ -174,6 +202,19 @@ def squares(visits: Visits, num_nodes: int, hops: int) -> Tensor:
     out = visits[3].new_zeros(num_nodes, 2 * hops + 1)
     _add_squares(*arrays_of(visits), out.size(1), array_of(out))
     return out
+
+
+def list_meetings(query: SparsePattern, key: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor, Tensor]:
+    r"""Returns the meetings of features, given their positions: the positions of the entries, and the entry and the two
+    features of each meeting.
+    """
+    size, columns = int(key.rowptr_t.diff().index_select(0, query.col).sum()), (key.rowptr_t, key.col_t, key.perm_t)
+    kind = query.col.dtype if size < 2**31 else torch.int64
+    of_query, of_key, slot, cols = torch.empty(4, size, dtype=kind).unbind()
+    ptr, place_of = torch.empty(query.num_rows + 1, dtype=kind), torch.full((key.num_rows,), -1, dtype=kind)
+    made = of_query, of_key, slot, ptr, cols, place_of, torch.zeros((key.num_rows >> 6) + 1, dtype=torch.long)
+    found = _list_meetings(*arrays_of((query.rowptr, query.col, *columns, *made)))
+    return SparsePattern(ptr, cols[:found].clone(), num_cols=key.num_rows), slot, of_query, of_key
 
 
 def add_products(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, of_sum: Tensor, total: Tensor) -> Tensor:

@@ -186,8 +186,11 @@ class Meetings:
     key: Tensor
 
     @classmethod
+    @outside_transforms
     def of(cls, query: SparsePattern, key: SparsePattern) -> Meetings:
         r"""Returns the meetings in nodes that both visit, given the positions of the features."""
+        if compiled := kernel('pairs.list_meetings', query.col.device):
+            return cls(*compiled(query, key))
         visited, first = query.col.long(), key.rowptr_t.long()
         count = first.diff().index_select(0, visited)
         of_query = torch.arange(query.nnz, device=count.device).repeat_interleave(count)

@@ -117,6 +117,8 @@ LEARNED: dict[str, tuple[Callable[[], Mask], str]] = {
     'powers of the transpose': (lambda: PowerSeriesMask(1, order=2, normalization=None).T, 'features'),
     'no power': (lambda: PowerSeriesMask(1, order=0), 'features'),
     'chebyshev': (lambda: HeatKernelMask(3, lam=0.7), 'features'),
+    'walks': (lambda: RWGNKMask(3, transition='weight'), 'edges'),
+    'walks of two ensembles': (lambda: GRFMask(3, transition='weight', independent_ensembles=True), 'edges'),
 }
 
 
