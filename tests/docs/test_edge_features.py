@@ -56,3 +56,16 @@ def test_figures() -> None:
     of_softmax = [words[task, 'Hop with softmax'] for task in ('BACE', 'ESOL', 'Lipophilicity')]
     assert of_softmax == ['better', 'undecided', 'not distinguishable']
     assert all(len(row['seeds'].split()) == 5 for row in models.values())
+
+
+def test_figures_of_peptides() -> None:
+    models, gains = _rows('edge_peptides'), _rows('edge_peptides_gains')
+    section = PAGE.split('### Peptides, which are larger molecules')[1].split('###')[0]
+    softmax = 'Hop with softmax, edge features'
+    shown = ['PowerSeries', 'PowerSeries, learned weights', softmax, 'Hop with softmax', 'GINE', 'GatedGCN']
+    scores = {model: row['test'].split()[0] for (_, model), row in models.items()}
+    assert re.findall(r'0\.\d+', section) == [scores[model] for model in shown]
+    words = {model: row['verdict'] for (_, model), row in models.items()}
+    assert (words[softmax], words['GINE'], words['GatedGCN']) == ('reference', 'worse', 'not distinguishable')
+    assert [row['verdict'] for row in gains.values()] == ['better', 'not distinguishable']
+    assert all(row['epochs'] == '5' and len(row['seeds'].split()) == 3 for row in models.values())
