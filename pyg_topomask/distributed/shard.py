@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import Any, cast
+from typing import TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -16,8 +16,11 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 
-#: How many unions of halos, and graphs on them, are kept.
-_RECENT = 32
+Value = TypeVar('Value')
+
+#: How many unions of halos, and how many copies of the edges on them, are kept: masks that draw new walks, and searches, have a
+#: new halo in every step.
+_UNIONS, _EDGES = 32, 4
 
 
 class ShardSegments(Segments):
@@ -88,7 +91,8 @@ class Shard(Graph, Numbered):
         self.segments = ShardSegments(self, self.sizes[group.rank], edge_index.device)
         self._set_edges(edge_index, edge_weight, data=None)
         self._calls: set[str] = set()
-        self._kept: dict[Hashable, Any] = {}
+        self._unions: dict[Hashable, Halo] = {}
+        self._edges: dict[Hashable, ExtendedGraph] = {}
         self.edge_ids = edge_ids
         extended = ExtendedGraph.of_ids(group, offsets, edge_index, edge_weight, 'source_to_target')
         self.halo = extended.halo
@@ -141,7 +145,7 @@ class Shard(Graph, Numbered):
             larger = self.group.gather(nodes.numel() > first.nodes.numel())
             return Halo(self.group, self.offsets, nodes) if any(larger) else first
 
-        return self._recent(('union', first.number, second.number), unite)
+        return _recent(self._unions, (first.number, second.number), unite, _UNIONS)
 
     def edges_on(self, halo: Halo) -> ExtendedGraph:
         r"""Returns the edges of this process in their order, without weights, on the extended nodes of a larger halo."""
@@ -150,16 +154,7 @@ class Shard(Graph, Numbered):
             source, target = self.edge_index
             return ExtendedGraph(halo, torch.stack([halo.extended(self.halo.ids())[source], target]), None)
 
-        return self._recent(('edges', halo.number), move)
-
-    def _recent(self, key: Hashable, make: Callable[[], Any]) -> Any:
-        r"""Returns what a function makes of the edges without their weights. The last ones are kept: masks that draw new walks
-        have a new halo in every step. Graphs that :meth:`with_weights` returns share them.
-        """
-        self._kept[key] = self._kept.pop(key) if key in self._kept else make()
-        if len(self._kept) > _RECENT:
-            del self._kept[next(iter(self._kept))]
-        return self._kept[key]
+        return _recent(self._edges, halo.number, move, _EDGES)
 
     def reporting_errors(self) -> AbstractContextManager[None]:
         r"""Returns a block for a part of a script that other processes wait for, such as a training loop. If the block raises
@@ -229,3 +224,11 @@ class Shard(Graph, Numbered):
             f'{type(self).__name__}(num_nodes={self.num_nodes} of {self.total_nodes}, num_edges={self.num_edges} of '
             f'{self.total_edges}, process {self.group.rank} of {self.group.size})'
         )
+
+
+def _recent(kept: dict[Hashable, Value], key: Hashable, make: Callable[[], Value], most: int) -> Value:
+    r"""Returns what a function makes, the same as before for the keys that were used last."""
+    kept[key] = kept.pop(key) if key in kept else make()
+    if len(kept) > most:
+        del kept[next(iter(kept))]
+    return kept[key]
