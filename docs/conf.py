@@ -122,7 +122,7 @@ def spread_notebooks(app: Sphinx, env: BuildEnvironment, docnames: list[str]) ->
 
 
 def list_tables(app: Sphinx, name: str, content: list[str]) -> None:
-    """Lists the tables on their page, and keeps them out of the sidebar of all pages, which would take a third of the build."""
+    """Lists the tables on their page, and keeps them out of the sidebar, which each page repeats."""
     if name.startswith('benchmarks/results/') and not name.endswith('REPORT'):
         content[0] = f'---\norphan: true\n---\n{content[0]}'
     if name == 'docs/tables':
