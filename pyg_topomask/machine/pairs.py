@@ -13,11 +13,21 @@ import torch
 from torch import Tensor
 from torch.nn.functional import pad
 
-from pyg_topomask.graphs.sparse_pattern import SparsePattern, stable_argsort
-from pyg_topomask.machine.compiled import compiled, largest, sort_reached
+from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.machine.compiled import compiled, largest, lowest_bit, sort_reached
 from pyg_topomask.machine.patterns import pointers, with_transpose
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, pairs_before
 from pyg_topomask.machine.vectors import multiply_add
+
+
+@compiled
+def _sort_by_node(start, visited, length, load, ptr, starts, lengths, loads):
+    r"""Sorts visits by the visited node."""
+    place_of = ptr.copy()
+    for visit in range(len(visited)):
+        place = place_of[visited[visit]]
+        starts[place], lengths[place], loads[place] = start[visit], length[visit], load[visit]
+        place_of[visited[visit]] = place + 1
 
 
 @compiled
@@ -26,41 +36,55 @@ def _meet(
     rows, cols, counts, combinations, loads,
 ):  # fmt: skip
     # Where combinations is None, Numba compiles a version that writes the loads of all kinds.
-    slot, met, bits = np.full(nodes, -1, np.int32), np.empty(most, np.int32), np.zeros((nodes >> 6) + 1, np.int64)
-    present, sums = np.empty(most, np.int64), np.empty(most * kinds, load.dtype)
+    met, bits = np.empty(most + 1, np.int32), np.zeros((nodes >> 6) + 1, np.int64)
+    present, sums = np.zeros(nodes, np.int64), np.zeros(nodes * kinds, load.dtype)
     pairs = used = 0
     for i in range(first, last):
         number, low, high = 0, nodes, -1
         for visit in range(rowptr[i], rowptr[i + 1]):
-            node, of_hops = visited[visit], length[visit] * width
-            for meeting in range(by_node[node], by_node[node + 1]):
-                j = other_start[meeting]
-                if slot[j] < 0:
-                    slot[j], met[number], present[number] = number, j, 0
-                    bits[j >> 6] |= np.int64(1) << np.int64(j & 63)
-                    sums[number * kinds : (number + 1) * kinds] = 0
-                    number, low, high = number + 1, min(low, j), max(high, j)
-                place, combination = slot[j], kind[of_hops + other_length[meeting]]
-                sums[place * kinds + combination] += load[visit] * other_load[meeting]
-                present[place] |= np.int64(1) << np.int64(combination)
+            of_hops, begin, end = length[visit] * width, by_node[visited[visit]], by_node[visited[visit] + 1]
+            for meeting in range(begin, end):
+                j, combination = other_start[meeting], kind[of_hops + other_length[meeting]]
+                # Without a branch on whether the pair is new, which would be hard to predict.
+                met[number] = j
+                number += present[j] == 0
+                present[j] |= np.int64(1) << np.int64(combination)
+                bits[j >> 6] |= np.int64(1) << np.int64(j & 63)
+                sums[j * kinds + combination] += load[visit] * other_load[meeting]
+            if begin < end:
+                low, high = min(low, other_start[begin]), max(high, other_start[end - 1])
         sort_reached(met[:number], low, high, bits)
         for j in met[:number]:
-            place = slot[j]
-            slot[j] = -1
             before = used
             if combinations is None:
-                for combination in range(kinds):
-                    loads[used + combination] = sums[place * kinds + combination]
-                used += kinds
+                for place in range(j * kinds, (j + 1) * kinds):
+                    loads[used], sums[place] = sums[place], 0
+                    used += 1
             else:
-                for combination in range(kinds):
-                    if present[place] >> np.int64(combination) & 1:
-                        combinations[used], loads[used] = combination, sums[place * kinds + combination]
-                        used += 1
+                left = present[j]
+                while left != 0:
+                    combination = lowest_bit(left)
+                    left &= left - 1
+                    combinations[used], loads[used] = combination, sums[j * kinds + combination]
+                    sums[j * kinds + combination] = 0
+                    used += 1
                 counts[pairs] = used - before
-            rows[pairs], cols[pairs] = i, j
+            rows[pairs], cols[pairs], present[j] = i, j, 0
             pairs += 1
     return pairs, used
+
+
+@compiled
+def _count_met(sampled, rowptr, visited, by_node, other_start, nodes, counts):
+    r"""Counts the nodes whose walks meet those of each sampled node."""
+    seen = np.full(nodes, -1, np.int32)
+    for place in range(len(sampled)):
+        counts[place] = 0
+        for visit in range(rowptr[sampled[place]], rowptr[sampled[place] + 1]):
+            for meeting in range(by_node[visited[visit]], by_node[visited[visit] + 1]):
+                j = other_start[meeting]
+                counts[place] += seen[j] != place
+                seen[j] = place
 
 
 @compiled
@@ -145,10 +169,8 @@ def meet(
     kinds, and the loads of all kinds, :obj:`[pairs, kinds]`. The hops of the query's and the key's walk index the :obj:`kind`
     of a meeting.
     """
-    of_queries = [array_of(column) for column in query[1:]]
-    by_node = stable_argsort(key[1], num_nodes)
-    of_keys = [array_of(column.index_select(0, by_node)) for column in (key[0], key[2], key[3])]
-    rowptr, first = _ends(query[0], num_nodes), _ends(key[1], num_nodes)
+    of_queries, rowptr = [array_of(column) for column in query[1:]], array_of(pointers(query[0], num_nodes))
+    first, *of_keys = _by_node(key, num_nodes)
     meetings = np.append(0, np.diff(first)[of_queries[0]].cumsum())[rowptr]
     chunk = meetings[1:] // at_a_time
     bounds = [0, *(np.flatnonzero(np.diff(chunk)) + 1).tolist(), num_nodes]
@@ -177,8 +199,16 @@ def _meet_in_rows(
     tables = *query, by_node, *key, kind.ravel()
     sizes, columns = (kinds, kind.shape[1], size, most), (rows, cols, counts, combinations, loads)
     pairs, used = _meet(start, stop, rowptr, *tables, *sizes, *columns)
-    counted = () if counts is None or combinations is None else (counts[:pairs].copy(), combinations[:used].copy())
-    return rows[:pairs].copy(), cols[:pairs].copy(), *counted, loads[:used].copy()
+    # What is beyond these numbers was not written, and takes no memory.
+    counted = () if counts is None or combinations is None else (counts[:pairs], combinations[:used])
+    return rows[:pairs], cols[:pairs], *counted, loads[:used]
+
+
+def counts_met(query: Visits, key: Visits, num_nodes: int, sampled: Array) -> Array:
+    r"""Returns the number of nodes whose walks meet those of each sampled node."""
+    rowptr, counts = array_of(pointers(query[0], num_nodes)), np.empty(len(sampled), np.int64)
+    _count_met(sampled, rowptr, array_of(query[1]), *_by_node(key, num_nodes)[:2], num_nodes, counts)
+    return counts
 
 
 def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor:
@@ -189,7 +219,7 @@ def blocks_of_sums(query: Visits, key: Visits, hops: int, ptr: Tensor) -> Tensor
     out = np.zeros((2 * hops + 1, pairs[-1]), array_of(query[3]).dtype)
     tables: list[Array] = []
     for visits in (query, key):
-        tables += [_ends(visits[0], num_nodes), *arrays_of(visits)]
+        tables += [array_of(pointers(visits[0], num_nodes)), *arrays_of(visits)]
     numbers = out.reshape(-1)
     in_chunks(lambda first, last: _add_blocks(first, last, array_of(ptr), pairs, *tables, hops, numbers), pairs, 2 * hops + 1)
     return torch.from_numpy(out)
@@ -223,6 +253,9 @@ def add_products(x: Tensor, y: Tensor, of_x: Tensor, of_y: Tensor, of_sum: Tenso
     return total
 
 
-def _ends(node: Tensor, num_nodes: int) -> Array:
-    r"""Returns where the visits of each node begin, and where the last ones end."""
-    return np.append(0, np.cumsum(np.bincount(array_of(node), minlength=num_nodes)))
+def _by_node(visits: Visits, num_nodes: int) -> tuple[Array, ...]:
+    r"""Returns where the visits to each node begin, and their start nodes, hops and loads."""
+    start, visited, length, load = arrays_of(visits)
+    ptr, columns = array_of(pointers(visits[1], num_nodes)), [np.empty_like(column) for column in (start, length, load)]
+    _sort_by_node(start, visited, length, load, ptr, *columns)
+    return ptr, *columns

@@ -161,7 +161,7 @@ def _list_powers(rowptr, col, value, order, room):
     )  # fmt: skip
     # For each node and power, the entry of the row, and the last row that has one there.
     sums, row_of, last = np.empty(size * kinds, value.dtype), np.full(size * kinds, -1, np.int32), np.full(size, -1, np.int32)
-    before, now, reached = np.empty(size, np.int32), np.empty(size, np.int32), np.empty(size, np.int32)
+    before, now, reached = np.empty(size + 1, np.int32), np.empty(size + 1, np.int32), np.empty(size + 1, np.int32)
     bits = np.zeros((size >> 6) + 1, np.int64)
     used = 0
     for row in range(size):
@@ -175,13 +175,14 @@ def _list_powers(rowptr, col, value, order, room):
                 for entry in range(rowptr[node], rowptr[node + 1]):
                     other = col[entry]
                     place = other * kinds + power
-                    if row_of[place] != row:
-                        row_of[place], sums[place], now[following] = row, 0, other
-                        following += 1
-                        if last[other] != row:
-                            last[other], reached[found] = row, other
-                            found, low, high = found + 1, min(low, other), max(high, other)
-                    sums[place] += factor * value[entry]
+                    # Without branches on what is new, which would be hard to predict.
+                    known, now[following], reached[found] = sums[place], other, other
+                    new = row_of[place] != row
+                    following += new
+                    found += last[other] != row
+                    sums[place] = (0 if new else known) + factor * value[entry]
+                    row_of[place], last[other] = row, row
+                    low, high = min(low, other), max(high, other)
             before, now, number = now, before, following
             entries += following
         nodes = reached[:found]

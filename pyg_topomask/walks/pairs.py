@@ -158,15 +158,16 @@ def count_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
     return int_or_symint((query.visitors * key.visitors).sum())
 
 
-@torch.compiler.disable  # torch.compile would read SciPy as Python
+@torch.compiler.disable  # torch.compile would read machine code as Python
 @outside_transforms
 def estimate_pairs(query: WalkFeatures, key: WalkFeatures) -> int:
-    r"""Estimates the number of entries of :class:`PairLoads` from a sample of rows. On a GPU, returns :func:`count_pairs`."""
-    size = query.num_nodes
-    if size == 0 or query.load.device.type != 'cpu' or is_exporting():
+    r"""Estimates the number of entries of :class:`PairLoads` from a sample of rows. Without machine code, returns
+    :func:`count_pairs`.
+    """
+    size, count = query.num_nodes, kernel('pairs.counts_met', query.load.device)
+    if size == 0 or count is None or is_exporting():
         return count_pairs(query, key)
-    sample = query.pattern.to_scipy()[sampled_rows(size)] @ key.pattern.to_scipy().T
-    return estimate_entries(np.diff(sample.indptr), size)
+    return estimate_entries(count(query.visits(), key.visits(), size, sampled_rows(size)), size)
 
 
 @dataclass(frozen=True)
