@@ -164,6 +164,7 @@ BENCHMARKS = {
     ),
     'edge_roads': Benchmark('edge_roads', 'learned edge weights on roads', ('edge_roads', 'edge_roads_gains')),
     'recommend': Benchmark('recommend', 'accuracy of MGFormer and its baselines', ('recommend', 'recommend_tuning')),
+    'recommend_layers': Benchmark('recommend_layers', 'MGFormer with several layers and heads', ('recommend_layers',)),
     'recommend_speed': Benchmark('recommend', 'time and memory of MGFormer in training', ('recommend_speed',), 'speed'),
     'interactions': Benchmark(
         'interactions', 'reading interactions from text, compared with polars and pandas', ('interactions',)

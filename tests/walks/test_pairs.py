@@ -3,10 +3,10 @@ import pytest
 import torch
 from graphs import GRAPH_NAMES
 from grids import covering
-from sampled_features import MODULATION, modulated, walks
+from sampled_features import MODULATION, load_matrices, modulated, walks
 
 import pyg_topomask.walks.pairs as pairs_module
-from pyg_topomask.walks.pairs import PairLoads, count_pairs
+from pyg_topomask.walks.pairs import PairLoads, count_pairs, estimate_pairs
 
 
 @pytest.mark.parametrize('name', GRAPH_NAMES)
@@ -19,6 +19,18 @@ def test_pair_loads_are_the_product_of_the_features(name: str, shared: bool) -> 
     matrix[:, pairs.pattern.row.long(), pairs.pattern.col.long()] = pairs.values(MODULATION, key_modulation)
     np.testing.assert_allclose(matrix.numpy(), modulated(query) @ modulated(key, key_modulation).transpose(0, 2, 1), atol=1e-10)
     assert pairs.pattern.nnz <= count_pairs(query, key)
+
+
+@pytest.mark.parametrize('name', GRAPH_NAMES)
+@pytest.mark.parametrize('compiled', [True, False])
+def test_estimated_entries_of_few_nodes(name: str, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    query, key = walks(name)
+    assert query.num_nodes <= 64, 'all rows are in the sample'
+    if not compiled:  # a bound
+        monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
+    seen, by = (np.abs(load_matrices(features)).sum(0) for features in (query, key))
+    meet = seen @ by.T
+    assert estimate_pairs(query, key) == (np.count_nonzero(meet) if compiled else count_pairs(query, key))
 
 
 @pytest.mark.parametrize('name', GRAPH_NAMES)
