@@ -14,7 +14,7 @@ from torch_geometric.data.data import BaseData
 from torch_geometric.transforms import BaseTransform
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edges import edge_weights_of
+from pyg_topomask.graphs.edges import attribute_of, edge_weights_of
 from pyg_topomask.graphs.graph import Graph, is_homogeneous, remedy_of_data
 from pyg_topomask.utils.checks import INTEGERS
 from pyg_topomask.utils.options import instance_of
@@ -74,7 +74,7 @@ def check_has_positions(data: Data) -> None:
 def check_has_edges(data: Data) -> None:
     r"""Raises an error unless data is homogeneous, no batch, and has :obj:`edge_index` or :obj:`adj_t`."""
     check_single(data)
-    if data.edge_index is None and 'adj_t' not in data:
+    if attribute_of(data, 'edge_index') is None and 'adj_t' not in data:
         given = f'the attributes {", ".join(data.keys()) or "none"}'
         raise ArgumentError('data', given, 'data with edge_index or adj_t', 'KNNGraph adds edges between nearest neighbors')
 
@@ -95,15 +95,16 @@ def joint_graphs(
     r"""Yields the data of some graphs, and one :class:`~pyg_topomask.Graph` of all of these. Graphs are joined if :obj:`kind`
     of their numbers of nodes is equal. Raises a :class:`ValueError` if a graph is a batch, not homogeneous, or has no edges.
     """
-    pending: dict[Hashable, tuple[list[Data], list[Any]]] = {}
+    pending: dict[Hashable, tuple[list[Data], list[int], list[Any]]] = {}
     waiting = Counter[Hashable]()
     for data in graphs:
         check_has_edges(data)
         num_nodes = data.num_nodes or 0
         _, weight = edge_weights_of(data)
         key = _kind_of_edges(data, weight), kind(num_nodes)
-        members, weights = pending.setdefault(key, ([], []))
+        members, sizes, weights = pending.setdefault(key, ([], [], []))
         members.append(data)
+        sizes.append(num_nodes)
         weights.append(weight)
         waiting[key] += num_nodes
         if waiting[key] >= _NODES:
@@ -115,7 +116,7 @@ def joint_graphs(
 
 def _kind_of_edges(data: Data, weight: Any) -> Hashable:
     r"""Returns what graphs must have in common to be joined. A graph in an unusual form stays alone."""
-    edge_index = data.edge_index
+    edge_index = attribute_of(data, 'edge_index')
     if not isinstance(edge_index, Tensor) or edge_index.shape[:-1] != (2,) or edge_index.dtype not in INTEGERS:
         return id(data)
     if weight is None:
@@ -124,11 +125,10 @@ def _kind_of_edges(data: Data, weight: Any) -> Hashable:
     return (edge_index.device, weight.dtype) if plain else id(data)
 
 
-def _joined(graphs: list[Data], weights: list[Any]) -> tuple[list[Data], Graph]:
+def _joined(graphs: list[Data], sizes: list[int], weights: list[Any]) -> tuple[list[Data], Graph]:
     if len(graphs) == 1:
         return graphs, single_graph(graphs[0])
-    sizes = [data.num_nodes or 0 for data in graphs]
-    edges = [data.edge_index for data in graphs]
+    edges = [attribute_of(data, 'edge_index') for data in graphs]
     local, num_edges = torch.cat(edges, dim=1), torch.tensor([edge_index.size(1) for edge_index in edges])
     num_nodes = torch.tensor(sizes)
     first, size = (
