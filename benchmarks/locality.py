@@ -65,6 +65,7 @@ def run(quick: bool, folder: Path) -> None:
             }
             if kind == 'roads':
                 steps['shuffled'] = partial(step, layer, x, graph=Graph(shuffled, size))
+                steps['moved'] = partial(_move, x.detach(), torch.randperm(size))
             seconds = interleaved_medians(steps, 1 if quick else REPEATS, time.process_time)
             ordered, moved = seconds['in order'], _bytes_moved(layer, kept)
             rows.append(
@@ -74,6 +75,7 @@ def run(quick: bool, folder: Path) -> None:
                     'in order ms': ordered * 1e3,
                     'in order / GATConv': ordered / seconds['GATConv'],
                     'shuffled / in order': seconds['shuffled'] / ordered if 'shuffled' in seconds else '-',
+                    'moved / in order': 1 + seconds['moved'] / ordered if 'moved' in seconds else '-',
                     'GB moved': moved / 1e9,
                     'GB/s': moved / ordered / 1e9,
                     'floor / GATConv': moved / copied / seconds['GATConv'],
@@ -83,14 +85,21 @@ def run(quick: bool, folder: Path) -> None:
         f'Forward and backward of one layer of {CHANNELS} channels and {HEADS} heads on a prepared graph, one thread: medians '
         f'of {REPEATS} processor times, in turns. "roads" is a square grid of {size:,} nodes with {KEPT:.1%} of its edges, '
         f'"random" has as many nodes of mean degree {DEGREE}. "in order" numbers the nodes of the grid row by row, "shuffled" '
-        f'at random. The package then numbers them anew inside, so that neighbors are near in memory. "GB moved" counts what '
-        f'products with the mask read and write in the whole step, if no cache keeps anything: rows of keys, values, queries '
-        f'and gradients at each entry, or the block of products of features and channels at each entry of the matrix, and '
-        f'twice more for each power. "GB/s" is that over the time of the step, which also has four projections. It may exceed '
-        f'the {copied / 1e9:.1f} GB/s at which this machine copies memory, since caches serve. "floor / GATConv" is moving '
-        'these bytes at that rate.'
+        f'at random. The package then numbers them anew inside, so that neighbors are near in memory. "moved / in order" adds '
+        f'to the step in order what it takes to move the rows that the layer receives and returns, and their gradients. "GB '
+        f'moved" counts what products with the mask read and write in the whole step, if no cache keeps anything: rows of '
+        f'keys, values, queries and gradients at each entry, or the block of products of features and channels at each entry '
+        f'of the matrix, and twice more for each power. "GB/s" is that over the time of the step, which also has four '
+        f'projections. It may exceed the {copied / 1e9:.1f} GB/s at which this machine copies memory, since caches serve. '
+        f'"floor / GATConv" is moving these bytes at that rate.'
     )
     write_table('locality', 'A training step on one large graph', note, rows, folder)
+
+
+def _move(x: Tensor, place: Tensor) -> None:
+    r"""Moves rows to other places and back, as what a layer receives and returns, and the gradients of both."""
+    for _ in range(4):
+        x = x.index_select(0, place)
 
 
 def _bytes_moved(layer: MaskedLinearAttention, graph: Graph) -> float:

@@ -18,6 +18,7 @@ from typing import Any
 from unittest import mock
 
 import torch
+from pytorch_lightning import LightningModule, Trainer
 from torch import Tensor
 from torch.nn import Module, ModuleList
 from torch_geometric.data import Data, InMemoryDataset
@@ -40,7 +41,7 @@ from pyg_topomask.graphgym.data import datasets
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.graphgym.data.transforms import apply_in_memory
 
-__all__ = ['LAYERS', 'run', 'train', 'with_layers_of_pyg']
+__all__ = ['LAYERS', 'lightning_alone', 'run', 'train', 'with_layers_of_pyg']
 
 #: The attentions of the runner. Those that compare all pairs of nodes do not run on the one large graph.
 ATTENTIONS = ('None', 'Linear', 'Transformer', 'GRF', 'Hop', 'PowerSeries', 'HeatKernel', 'RWGNK', 'KMIP')
@@ -181,23 +182,27 @@ def _measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[st
     for stored in Path(root).rglob('topomask-*.pt'):
         stored.unlink()  # transforms are to run
     register.loader_dict['one-graph'] = lambda format, *_: _OneGraph(size) if format == 'one-graph' else None
-    attention = 'None' if name in LAYERS else name
-    options = f'{DATA[data]} gt.layer_type GINE+{attention} topomask.HeatKernel.tolerance 1e-3 topomask.progress False'
-    options += f' optim.max_epoch {1 + epochs} dataset.dir {Path(root) / FOLDERS.get(data, "")}'
+    options = _options_of(data, 'None' if name in LAYERS else name, epochs, root)
     turns: list[dict[str, float]] = []
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         if name in LAYERS:
-            load_config(CONFIG, options.split())
+            load_config(CONFIG, options)
             turns.append(_plain_loop(create_loaders(), LAYERS[name], epochs))
         else:
             for _ in range(TURNS):
-                stages, loaders = train(options.split())
+                stages, loaders = train(options)
                 turns.append(stages | _plain_loop(loaders, None, epochs))
     row: dict[str, object] = {**dict.fromkeys(COLUMNS, ''), **turns[0]}  # with what is new in the first turn alone
     means = {key: statistics.mean(turn[key] for turn in turns) for key in IN_TURNS if key in turns[0]}
     ratio = '' if name in LAYERS else means['epoch, s'] / means['plain loop, s']
     return {**row, **means, 'runner / plain loop': ratio}
+
+
+def _options_of(data: str, attention: str, epochs: int, root: str) -> list[str]:
+    r"""Returns what differs from the configuration of the digits, for so many epochs after the first."""
+    options = f'{DATA[data]} gt.layer_type GINE+{attention} topomask.HeatKernel.tolerance 1e-3 topomask.progress False'
+    return f'{options} optim.max_epoch {1 + epochs} dataset.dir {Path(root) / FOLDERS.get(data, "")}'.split()
 
 
 def train(options: list[str]) -> tuple[dict[str, float], list[Any]]:
@@ -268,6 +273,60 @@ def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> dict[str, 
         whole.append(time.process_time() - start)
         evaluation.append(time.process_time() - trained)
     return {'plain loop, s': statistics.median(whole[1:]), 'its evaluation, s': statistics.median(evaluation[1:])}
+
+
+#: What a trainer of Lightning does for users.
+_NOT_NEEDED = ('logger', 'enable_checkpointing', 'enable_progress_bar', 'enable_model_summary')
+
+
+class _Bare(LightningModule):
+    r"""Trains the configured network with nothing but Lightning. It notes when epochs begin and when their evaluation ends."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.network: Any = module.RunModule().model
+        self.begun: list[float] = []
+        self.ended: list[float] = []
+
+    def configure_optimizers(self) -> torch.optim.Optimizer:
+        return create_optimizer(self.network.parameters())
+
+    def on_train_epoch_start(self) -> None:
+        self.begun.append(time.process_time())
+
+    def on_validation_epoch_end(self) -> None:
+        self.ended.append(time.process_time())
+
+    def training_step(self, batch: Data, *_: object) -> Tensor:
+        return self._loss(batch, 'train')
+
+    def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:
+        self._loss(batch, ('val', 'test')[dataloader_idx])
+
+    def _loss(self, batch: Data, split: str) -> Tensor:
+        batch.split = split
+        loss: Tensor = compute_loss(*self.network(batch))[0]
+        return loss
+
+
+def lightning_alone(epochs: int) -> float:
+    r"""Measures epochs of Lightning with nothing else, over those of a plain loop, in turns, on ENZYMES without attention."""
+    bare: list[float] = []
+    plain: list[float] = []
+    with tempfile.TemporaryDirectory() as root:
+        _prepare('ENZYMES', Path(root), QUICK_SIZES)
+        load_config(CONFIG, _options_of('ENZYMES', 'None', epochs, root))
+        loaders = create_loaders()
+        for _ in range(TURNS):
+            model, off = _Bare(), dict.fromkeys(_NOT_NEEDED, False)
+            clipped = cfg.optim.clip_grad_norm_value
+            trainer = Trainer(
+                max_epochs=1 + epochs, accelerator='cpu', num_sanity_val_steps=0, gradient_clip_val=clipped, **off
+            )
+            trainer.fit(model, loaders[0], loaders[1:])
+            bare += [end - begin for begin, end in zip(model.begun[1:], model.ended[1:], strict=True)]
+            plain.append(_plain_loop(loaders, None, epochs)['plain loop, s'])
+    return statistics.median(bare) / statistics.median(plain)
 
 
 def _start(repeats: int) -> dict[str, float]:
