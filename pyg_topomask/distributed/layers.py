@@ -1,4 +1,4 @@
-r"""Attention and PyG convolutions on a graph that several processes hold.
+r"""Attention and PyG convolutions on a graph that several processes hold, in place of those on a whole graph.
 
 What a mask lets the processes send for attention:
 
@@ -40,27 +40,34 @@ from torch_geometric.nn.norm import (
 
 from pyg_topomask.distributed.communication import sum_over_processes
 from pyg_topomask.distributed.halo import ExtendedGraph, Halo, ShardEntries
-from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.shard import Shard, ShardSegments, reporting
 from pyg_topomask.distributed.walks import MOST
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.nn.edge_terms import EdgeTerms, TermsOfPairs
-from pyg_topomask.nn.kmip_attention import KMIPAttention
+from pyg_topomask.nn.edge_terms import EdgeTerms, TermsOfPairs, attention_with_edges_on
+from pyg_topomask.nn.edge_weights import features_of_ends
+from pyg_topomask.nn.gps_conv import check_layer, convolve
+from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
 from pyg_topomask.operators.base import LowRank, MaskOperator
 from pyg_topomask.operators.description import describe
 from pyg_topomask.operators.forms import Entries
+from pyg_topomask.ops.masked_linear_attention import linear_attention_on
 from pyg_topomask.ops.normalize import quotient, with_ones
 from pyg_topomask.ops.routes.edges import attend_entries
 from pyg_topomask.ops.routes.features import attend_features, features_at_a_time
 from pyg_topomask.ops.routes.low_rank import ReadSums, SumOverNodes
+from pyg_topomask.ops.softmax_attention import softmax_attention_on
 from pyg_topomask.ops.softmax_entries import SoftmaxAttention, attend_pairs, attend_softmax, pattern_of_slots
 from pyg_topomask.ops.topk.searches import search_chunked
 from pyg_topomask.utils.precision import wide_dtype
 
 
-def linear_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, graph: Shard) -> Tensor:
-    r"""Masked linear attention of the nodes of this process to all nodes, :obj:`[n, H, d]`. The arguments are those of
-    :func:`~pyg_topomask.ops.masked_linear_attention`.
-    """
+@linear_attention_on.register
+@reporting
+def linear_attention(
+    segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, rows: Tensor | None
+) -> Tensor:
+    r"""Masked linear attention of the nodes of this process to all nodes, :obj:`[n, H, d]`."""
+    graph = segments.shard
     offered = {'features': True, 'edges': mask.entries is not None, 'low_rank': mask.is_low_rank}
     names = [name for name, offers in offered.items() if offers]
     chosen = names[-1] if route == 'auto' else route
@@ -116,12 +123,32 @@ def edge_terms_of(edge_terms: EdgeTerms, edge_attr: Tensor, flow: str) -> OfEdge
     return lambda edges: edge_terms(edge_attr, edges, flow)
 
 
-def softmax_attention(
+@softmax_attention_on.register
+@reporting
+def softmax_attention(segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+    r"""Softmax attention of the nodes of this process over the entries of a mask, :obj:`[n, H, d]`."""
+    return _attend_softmax(q, k, v, mask, dropout, segments.shard)
+
+
+@attention_with_edges_on.register
+@reporting
+def attention_with_edges(
+    graph: Shard,
+    edge_terms: EdgeTerms,
+    flow: str,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    mask: MaskOperator,
+    dropout: float,
+    edge_attr: Tensor,
+) -> Tensor:
+    return _attend_softmax(q, k, v, mask, dropout, graph, edge_terms_of(edge_terms, edge_attr, flow))
+
+
+def _attend_softmax(
     q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float, graph: Shard, of_edges: OfEdges | None = None
 ) -> Tensor:
-    r"""Softmax attention of the nodes of this process over the entries of a mask, :obj:`[n, H, d]`. The arguments are those of
-    :func:`~pyg_topomask.ops.masked_softmax_attention`.
-    """
     if mask.entries is None:
         raise ArgumentError(
             'mask',
@@ -146,28 +173,32 @@ def softmax_attention(
         return out[: q.size(0)].to(v.dtype)
 
 
-def topk_attention_of(layer: KMIPAttention, q: Tensor, k: Tensor, v: Tensor, graph: Shard, edge_attr: Tensor | None) -> Tensor:
-    r"""Attention of a layer to the keys of all nodes. Raises an error for an option that sharded graphs do not support."""
+@topk_attention_on.register
+@reporting
+def topk_attention(
+    graph: Shard,
+    layer: KMIPAttention,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    generator: torch.Generator | None,
+    edge_attr: Tensor | None,
+) -> Tensor:
+    r"""Softmax attention of the nodes of this process to the keys of all nodes with the largest inner products,
+    :obj:`[n, H, d]`. The keys travel from process to process, and each process keeps the best ones. Raises an error for an
+    option of the layer that sharded graphs do not support.
+    """
     others = {'similarity': 'distance', 'deterministic': True}
-    chosen = {name: value for name, value in others.items() if getattr(layer, name) == value}
-    chosen |= {name: value for name in ('random_fraction', 'extra_edges', 'diversity') if (value := getattr(layer, name))}
-    if chosen:
-        name, value = next(iter(chosen.items()))
+    refused = {name: value for name, value in others.items() if getattr(layer, name) == value}
+    refused |= {name: value for name in ('random_fraction', 'extra_edges', 'diversity') if (value := getattr(layer, name))}
+    if refused:
+        name, value = next(iter(refused.items()))
         raise ArgumentError(name, f'{value!r} on a sharded graph', 'its default')
     q, k = layer.features(q, k, graph)
     of_edges = None
     if layer.edge_terms is not None and edge_attr is not None:
         of_edges = edge_terms_of(layer.edge_terms, edge_attr, layer.flow)
     num, dropout = layer.k_of_forward_pass(k), layer.attention_dropout if layer.training else 0.0
-    return topk_attention(q, k, v, num, dropout, graph, of_edges)
-
-
-def topk_attention(
-    q: Tensor, k: Tensor, v: Tensor, num: int, dropout: float, graph: Shard, of_edges: OfEdges | None = None
-) -> Tensor:
-    r"""Softmax attention of the nodes of this process to the :obj:`num` keys of all nodes with the largest inner products,
-    :obj:`[n, H, d]`. The keys travel from process to process, and each process keeps the best ones.
-    """
     added = '' if of_edges is None else ' and edge features'
     graph.check_call(f'attention to {num} keys of {q.size(1)} heads, {q.size(2)} and {v.size(2)} channels{added}, {v.dtype}')
     bad = graph.group.sum(torch.stack([(~x.isfinite()).sum() for x in (q, k)]))
@@ -239,15 +270,17 @@ def check_sees_all_nodes(module: torch.nn.Module, converted: bool = True) -> Non
             )
 
 
-def convolve_shard(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
+@convolve.register
+@reporting
+def convolve_shard(graph: Shard, conv: Any, x: Tensor, _: Any, **kwargs: Any) -> Any:
     r"""Returns the output of a PyG convolution at the nodes of this process, :obj:`[n, F]`. The processes first exchange the
     features of the halo, :obj:`F` numbers per node.
 
     Args:
+        graph (Shard): The graph, whose edges take the place of others.
         conv (MessagePassing): One of the convolutions above, :class:`~torch_geometric.nn.GCNConv` and
             :class:`~torch_geometric.nn.PNAConv`.
         x (torch.Tensor): The features of the nodes of this process, :obj:`[n, F]`.
-        graph (Shard): The graph.
         **kwargs (optional): Passed on to the convolution, such as :obj:`edge_attr` of the edges of :obj:`graph.edge_index`.
 
     Raises:
@@ -270,6 +303,17 @@ def convolve_shard(conv: Any, x: Tensor, graph: Shard, **kwargs: Any) -> Any:
     if kind is PNAConv:
         return conv(sources, edge_index, **kwargs)[: graph.num_nodes]
     return conv((sources, x), edge_index, **kwargs)
+
+
+@features_of_ends.register
+@reporting
+def features_of_extended_nodes(graph: Shard, x: Tensor) -> Tensor:
+    return graph.halo.gather(x)
+
+
+@check_layer.register
+def check_layer_on_shard(graph: Shard, layer: torch.nn.Module) -> None:
+    check_sees_all_nodes(layer)
 
 
 def _gcn_weights(conv: Any, graph: Shard, weight: Tensor | None) -> tuple[Tensor, Tensor | None]:

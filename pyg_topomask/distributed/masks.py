@@ -21,14 +21,14 @@ from torch_geometric.data import Data
 from pyg_topomask import masks
 from pyg_topomask.distributed.halo import Halo
 from pyg_topomask.distributed.operators import HaloRows, ShardColumns, ShardPolynomial, ShardPrefixSum, rows_of_shard
-from pyg_topomask.distributed.shard import Shard
+from pyg_topomask.distributed.shard import Shard, reporting
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.edges import row_and_col
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.shortest_paths import Hops
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
 from pyg_topomask.masks.adjacency import AdjacencyMask, AdjacencyState
-from pyg_topomask.masks.base.mask import ComposedMask
+from pyg_topomask.masks.base.mask import ComposedMask, bind_on
 from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.masks.heat_kernel import HeatKernelMask, HeatState
 from pyg_topomask.masks.hop import WeightedHops
@@ -139,7 +139,9 @@ def prepare_mask(mask: masks.Mask, graph: Shard, generator: Generator) -> Any:
     return _steps(mask).prepare(mask, graph, generator)
 
 
-def bind_mask(mask: masks.Mask, graph: Shard, state: Any) -> MaskOperator:
+@bind_on.register
+@reporting
+def bind_mask(graph: Shard, mask: masks.Mask, state: Any) -> MaskOperator:
     r"""Binds a mask to a state from :func:`prepare_mask`."""
     return mask.bind(graph, state) if isinstance(mask, ComposedMask) else _steps(mask).bind(mask, graph, state)
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import AbstractContextManager
-from typing import TypeVar, cast
+from functools import wraps
+from typing import ParamSpec, TypeVar, cast
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.segments import Segments
 
+P = ParamSpec('P')
 Value = TypeVar('Value')
 
 #: How many unions of halos, and how many copies of the edges on them, are kept: masks that draw new walks, and searches, have a
@@ -31,6 +33,10 @@ class ShardSegments(Segments):
     def __init__(self, graph: Shard, num_nodes: int, device: torch.device) -> None:
         super().__init__(num_nodes, device=device)
         self.shard = graph
+
+    @property
+    def group(self) -> Processes:
+        return self.shard.group
 
     def __repr__(self) -> str:
         return repr(self.shard)
@@ -224,6 +230,18 @@ class Shard(Graph, Numbered):
             f'{type(self).__name__}(num_nodes={self.num_nodes} of {self.total_nodes}, num_edges={self.num_edges} of '
             f'{self.total_edges}, process {self.group.rank} of {self.group.size})'
         )
+
+
+def reporting(function: Callable[P, Value]) -> Callable[P, Value]:
+    r"""Returns a function of a shard, or of its segments, whose errors are reported to the other processes."""
+
+    @wraps(function)
+    def reported(*args: P.args, **kwargs: P.kwargs) -> Value:
+        where = cast('Shard | ShardSegments', args[0])
+        with where.group.reporting():
+            return function(*args, **kwargs)
+
+    return reported
 
 
 def _recent(kept: dict[Hashable, Value], key: Hashable, make: Callable[[], Value], most: int) -> Value:

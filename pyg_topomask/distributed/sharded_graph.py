@@ -13,30 +13,15 @@ import torch
 from torch import Tensor
 from torch_geometric.data import Data
 
+import pyg_topomask.distributed.layers  # noqa: F401  # what layers do on a sharded graph
 from pyg_topomask.distributed.communication import Processes, processes
-from pyg_topomask.distributed.layers import (
-    check_sees_all_nodes,
-    convolve_shard,
-    edge_terms_of,
-    linear_attention,
-    softmax_attention,
-    topk_attention_of,
-)
-from pyg_topomask.distributed.masks import bind_mask, prepare_mask
-from pyg_topomask.distributed.shard import Shard, ShardSegments
+from pyg_topomask.distributed.masks import prepare_mask
+from pyg_topomask.distributed.shard import Shard, reporting
 from pyg_topomask.distributed.storage import Storage, count_blocks, sort_by_row
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edges import check_edges
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.graphs.locality import inverse
-from pyg_topomask.masks.base.mask import Mask, bind_on
-from pyg_topomask.nn.edge_terms import EdgeTerms, attention_with_edges_on
-from pyg_topomask.nn.edge_weights import features_of_ends
-from pyg_topomask.nn.gps_conv import check_layer, convolve
-from pyg_topomask.nn.kmip_attention import KMIPAttention, topk_attention_on
-from pyg_topomask.operators.base import MaskOperator
-from pyg_topomask.ops.masked_linear_attention import linear_attention_on
-from pyg_topomask.ops.softmax_attention import softmax_attention_on
 from pyg_topomask.utils.checks import described
 from pyg_topomask.utils.random import splitmix
 
@@ -235,81 +220,9 @@ class ShardedGraph(Shard):
             edges = group.together(partial(sort_by_row, received, size, storage))
             return cls(group, offsets.to(edges[0].device), *edges, new, storage)
 
+    @reporting
     def _prepare(self, mask: Any, generator: torch.Generator | None = None) -> Any:
-        with self.group.reporting():
-            return prepare_mask(mask, self, generator)
-
-
-# What the core does on a whole graph, and on a sharded one:
-
-
-@bind_on.register
-def bind_on_shard(graph: ShardedGraph, mask: Mask, state: Any) -> MaskOperator:
-    with graph.group.reporting():
-        return bind_mask(mask, graph, state)
-
-
-@linear_attention_on.register
-def linear_attention_on_shard(
-    segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, route: str, rows: Tensor | None
-) -> Tensor:
-    with segments.shard.group.reporting():
-        return linear_attention(q, k, v, mask, route, segments.shard)
-
-
-@softmax_attention_on.register
-def softmax_attention_on_shard(
-    segments: ShardSegments, q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float
-) -> Tensor:
-    with segments.shard.group.reporting():
-        return softmax_attention(q, k, v, mask, dropout, segments.shard)
-
-
-@topk_attention_on.register
-def topk_attention_on_shard(
-    graph: ShardedGraph,
-    layer: KMIPAttention,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    generator: torch.Generator | None,
-    edge_attr: Tensor | None,
-) -> Tensor:
-    with graph.group.reporting():
-        return topk_attention_of(layer, q, k, v, graph, edge_attr)
-
-
-@attention_with_edges_on.register
-def attention_with_edges_on_shard(
-    graph: ShardedGraph,
-    edge_terms: EdgeTerms,
-    flow: str,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    mask: MaskOperator,
-    dropout: float,
-    edge_attr: Tensor,
-) -> Tensor:
-    with graph.group.reporting():
-        return softmax_attention(q, k, v, mask, dropout, graph, edge_terms_of(edge_terms, edge_attr, flow))
-
-
-@convolve.register
-def convolve_on_shard(graph: ShardedGraph, conv: torch.nn.Module, x: Tensor, edge_index: Any, **kwargs: Any) -> Any:
-    with graph.group.reporting():
-        return convolve_shard(conv, x, graph, **kwargs)
-
-
-@features_of_ends.register
-def features_of_ends_on_shard(graph: ShardedGraph, x: Tensor) -> Tensor:
-    with graph.group.reporting():
-        return graph.halo.gather(x)
-
-
-@check_layer.register
-def check_layer_on_shard(graph: ShardedGraph, layer: torch.nn.Module) -> None:
-    check_sees_all_nodes(layer)
+        return prepare_mask(mask, self, generator)
 
 
 def _received(

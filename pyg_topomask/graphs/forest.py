@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphs.locality import inverse
 from pyg_topomask.graphs.segments import Segments, by_width
 from pyg_topomask.graphs.sparse_pattern import stable_argsort
 from pyg_topomask.machine.backend import kernel
@@ -189,7 +190,7 @@ class Forest:
         key = 2 * self.round + (self.down == np.arange(self.num_nodes))
         key[self.root] = 2 * num_rounds
         order = argsort(key)
-        position = _inverse(order)
+        position = inverse(torch.from_numpy(order)).numpy()
         ends = np.bincount(key, minlength=2 * num_rounds + 1).cumsum()
         starts = np.concatenate([[0], ends])
         bounds = np.stack([starts[: 2 * num_rounds : 2], ends[: 2 * num_rounds : 2], ends[1 : 2 * num_rounds : 2]], axis=1)
@@ -330,12 +331,6 @@ class Forest:
     def histograms_at(self, depth: Indices) -> Histograms:
         r"""Histograms of distances, given those between each node and the root of its tree."""
         return Histograms.of(self.up, self.down, self.round, self.root, depth)
-
-
-def _inverse(order: Indices) -> Indices:
-    position = np.empty_like(order)
-    position[order] = np.arange(len(order))
-    return position
 
 
 def _undirected(edge_index: Tensor, num_nodes: int) -> Any:

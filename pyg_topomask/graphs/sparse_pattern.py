@@ -73,6 +73,13 @@ def _half(keys: NDArray[np.integer[Any]], shift: int) -> NDArray[np.uint16]:
     return (keys >> shift & 0xFFFF).astype(np.uint16)
 
 
+def matches(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
+    r"""Returns which of the wanted keys are among the ascending ones, and where."""
+    place = torch.searchsorted(keys, wanted)
+    present = (torch.nn.functional.pad(keys, (0, 1), value=-1)[place] == wanted).nonzero().squeeze(1)
+    return present, place[present]
+
+
 class SparsePattern:
     r"""The positions of the entries of a sparse matrix and of its transpose, in CSR order.
 
@@ -162,10 +169,8 @@ class SparsePattern:
     def intersection(self, other: SparsePattern) -> tuple[SparsePattern, Tensor, Tensor]:
         r"""Returns the intersection of two patterns of equal size, and the positions of its entries in both."""
         key, of_other = (pattern.row.long() * self.num_cols + pattern.col for pattern in (self, other))  # both ascending
-        place = torch.searchsorted(of_other, key)
-        shared = torch.nn.functional.pad(of_other, (0, 1), value=-1)[place] == key
-        left = torch.arange(key.numel(), device=key.device)[shared]
-        return self._from_checked(self.row[left], self.col[left], self.num_rows, self.num_cols), left, place[shared]
+        left, right = matches(of_other, key)
+        return self._from_checked(self.row[left], self.col[left], self.num_rows, self.num_cols), left, right
 
     @property
     def nnz(self) -> int:

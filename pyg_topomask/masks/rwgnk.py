@@ -216,10 +216,9 @@ class RWGNKMask(WalkingMask):
         return type(self), self.walk_settings, *prepared
 
     def prepare(self, graph: Graph, generator: torch.Generator | None = None) -> ExpectedVisits | PairedWalks:
-        settings = self.walk_settings
-        learned = self.weighted and graph.weight.requires_grad
         if self.exact:
-            return self._expect(graph, learned)
+            return self._expect(graph)
+        settings, learned = self.walk_settings, self.weighted and graph.weight.requires_grad
         seed = None if self.fresh or generator is not None else self.seed
         stored = load_walks(graph, settings, 'rwgnk') if seed is not None else None
         if stored is None:
@@ -228,10 +227,9 @@ class RWGNKMask(WalkingMask):
             warn_of_lost_gradient(self, graph)
         return PairedWalks(*stored)
 
-    def _expect(self, graph: Graph, learned: bool) -> ExpectedVisits:
+    def _expect(self, graph: Graph) -> ExpectedVisits:
         weight = graph.weight.abs() if self.weighted else torch.ones_like(graph.weight)
-        graph = graph.with_weights(weight) if learned else _weighted(graph, weight)
-        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(graph)
+        hops = AdjacencyMask(1, None, 'rw', self.flow).prepare(graph.with_weights(weight))
         if self.alpha == 0:
             return ExpectedVisits(hops, None)
         return ExpectedVisits(
@@ -370,8 +368,3 @@ def _weighted_entries(entries: SparseEntries, row_scale: Tensor, column_scale: T
     r"""Returns the entries times factors of rows and of columns, :obj:`[N, H]` each."""
     scaled = entries.weighted(row_scale.unsqueeze(-1), column_scale.unsqueeze(-1))
     return replace(scaled, make_without_row_scale=lambda: (entries.make(), column_scale))
-
-
-def _weighted(graph: Graph, weight: Tensor) -> Graph:
-    r"""Returns the same graph with different edge weights."""
-    return Graph(graph.edge_index, graph.num_nodes, weight, graph.batch, graph.num_graphs)

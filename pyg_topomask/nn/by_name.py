@@ -10,6 +10,7 @@ from torch.nn import Module
 
 from pyg_topomask import masks
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.nn.inputs import with_mask
 from pyg_topomask.nn.kmip_attention import KMIPAttention
 from pyg_topomask.nn.masked_linear_attention import MaskedLinearAttention
 from pyg_topomask.nn.named_attention import GRFAttention, HopAttention, RWGNKAttention, SinDegreeAttention
@@ -17,30 +18,29 @@ from pyg_topomask.nn.sparse_mask_attention import AsymmetricGRFAttention, GRFSof
 from pyg_topomask.utils.options import did_you_mean
 
 
-def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAttention] | None = None) -> Callable[..., Module]:
+def under(mask: Callable[..., masks.Mask], linear: type[MaskedLinearAttention] | None = None) -> Callable[..., Module]:
     r"""Returns a function that builds linear attention with a mask, with the arguments of both, or with
     :obj:`feature_map="softmax"` softmax attention. A layer of its own is :obj:`linear`.
     """
-    linear = _linear(mask) if linear is None else linear
 
     def build(channels: int, heads: int = 1, *, edge_dim: int | None = None, **options: Any) -> Module:
         if options.get('feature_map') == 'softmax':
-            return _softmax(channels, heads, edge_dim=edge_dim, **options)
+            return softmax(channels, heads, edge_dim, **options)
         if edge_dim is not None:
             given = f'{edge_dim} for linear attention'
             raise ArgumentError('edge_dim', given, 'None', 'feature_map="softmax" reads edge features')
-        return linear(channels, heads, **options)
+        if linear is not None:
+            return linear(channels, heads, **options)
+        return MaskedLinearAttention(channels, heads, **with_mask(mask, heads, options))
 
-    def _softmax(
+    def softmax(
         channels: int,
         heads: int,
+        edge_dim: int | None,
         feature_map: str,
         dropout: float = 0.0,
-        bias: bool = True,
         route: str = 'auto',
-        out_channels: int | None = None,
         sums: bool = False,
-        edge_dim: int | None = None,
         **options: Any,
     ) -> MaskedSoftmaxAttention:
         for name, given, accepted in (('route', route, 'auto'), ('sums', sums, False)):
@@ -48,37 +48,16 @@ def under(mask: Callable[..., masks.Mask], linear: Callable[..., MaskedLinearAtt
                 raise ArgumentError(name, f'{given!r} with feature_map="softmax"', repr(accepted))
         if options.get('positive') is False:
             raise ArgumentError('positive', 'False with feature_map="softmax"', 'True, so that the mask has a logarithm')
-        made = mask(heads=heads, **options)
-        return MaskedSoftmaxAttention(channels, heads, made, 0.0, bias, out_channels, dropout, edge_dim)
+        of_both = with_mask(mask, heads, options)
+        return MaskedSoftmaxAttention(channels, heads, attention_dropout=dropout, edge_dim=edge_dim, **of_both)
 
-    parameters = inspect.signature(linear).parameters.values()
-    edge_dim = inspect.signature(build).parameters['edge_dim']
-    build.__dict__['__signature__'] = inspect.Signature([*parameters, edge_dim])
-    build.__doc__ = linear.__doc__
-    return build
-
-
-def _linear(mask: Callable[..., masks.Mask]) -> Callable[..., MaskedLinearAttention]:
-    r"""Returns a function that builds linear attention with a mask."""
-
-    def build(
-        channels: int,
-        heads: int = 1,
-        dropout: float = 0.0,
-        feature_map: str = 'relu',
-        bias: bool = True,
-        route: str = 'auto',
-        out_channels: int | None = None,
-        sums: bool = False,
-        **options: Any,
-    ) -> MaskedLinearAttention:
-        made = mask(heads=heads, **options)
-        return MaskedLinearAttention(channels, heads, made, feature_map, dropout, bias, route, out_channels, sums)
-
-    *arguments, _ = inspect.signature(build).parameters.values()
-    arguments += [parameter for name, parameter in inspect.signature(mask).parameters.items() if name != 'heads']
+    layer = inspect.signature(linear or MaskedLinearAttention).parameters
+    of_mask = {} if linear is not None else inspect.signature(mask).parameters
+    arguments = [each for name, each in layer.items() if name != 'mask']
+    arguments += [each for name, each in of_mask.items() if name != 'heads' and each.kind is not each.VAR_KEYWORD]
+    arguments.append(inspect.signature(build).parameters['edge_dim'])
     build.__dict__['__signature__'] = inspect.Signature(arguments)
-    build.__doc__ = mask.__doc__
+    build.__doc__ = (linear or mask).__doc__
     return build
 
 

@@ -12,7 +12,7 @@ from torch.nn import Linear, Module
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.graphs.sparse_pattern import SparsePattern
+from pyg_topomask.graphs.sparse_pattern import SparsePattern, matches
 from pyg_topomask.nn.edge_weights import check_edge_features
 from pyg_topomask.nn.inputs import input_of
 from pyg_topomask.operators.base import MaskOperator
@@ -111,7 +111,7 @@ class _Pairs(NamedTuple):
         found = self.found[0] if self.found else None
         if found is None or found[0] is not pattern:
             with torch.inference_mode(False):  # for training later
-                found = pattern, _found(_keys(pattern), self.key)
+                found = pattern, matches(_keys(pattern), self.key)
                 self.found[:] = [found]
         return found[1]
 
@@ -123,17 +123,10 @@ class _Pairs(NamedTuple):
         row, col = unwrapped(entries.pattern.row).long(), unwrapped(entries.pattern.col).long()
         node = torch.div(row, heads, rounding_mode='floor')
         other = torch.div(col, heads, rounding_mode='floor')
-        entry, pair = _found(self.key, node * self.num_nodes + other)
+        entry, pair = matches(self.key, node * self.num_nodes + other)
         present = unwrapped(entries.value)[0, entry] != 0  # empty slots of a search are entries of 0 at the node itself
         entry, pair = entry[present], pair[present]
         return (row - node * heads)[entry] * self.key.numel() + pair, entry
-
-
-def _found(keys: Tensor, wanted: Tensor) -> tuple[Tensor, Tensor]:
-    r"""Returns which of the wanted keys are among the ascending ones, and where."""
-    place = torch.searchsorted(keys, wanted)
-    found = (torch.nn.functional.pad(keys, (0, 1), value=-1)[place] == wanted).nonzero().squeeze(1)
-    return found, place[found]
 
 
 def _keys(pattern: SparsePattern) -> Tensor:
@@ -196,7 +189,7 @@ class TermsOfPairs(NamedTuple):
         r"""Returns the vectors :math:`\mathbf{u}` of pairs :math:`(i, j)`, :obj:`[nnz, H, d]`, which are 0 without an edge."""
         vector = self.lin_value(self.edge_attr).unflatten(1, (self.factor.size(0), -1)) * self.share.unsqueeze(2)
         of_pairs = vector.new_zeros(self.pairs.key.numel(), *vector.shape[1:]).index_add(0, self.pairs.slot, vector)
-        wanted, place = _found(self.pairs.key, pairs[0] * self.pairs.num_nodes + pairs[1])
+        wanted, place = matches(self.pairs.key, pairs[0] * self.pairs.num_nodes + pairs[1])
         return vector.new_zeros(pairs.size(1), *vector.shape[1:]).index_copy(0, wanted, of_pairs[place])
 
 

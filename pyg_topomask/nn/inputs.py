@@ -268,11 +268,11 @@ def fit_mask(mask: Mask, heads: int) -> None:
         raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
 
 
-def with_mask(mask: type[Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
+def with_mask(mask: Callable[..., Mask], heads: int, options: Mapping[str, Any], **decided: Any) -> dict[str, Any]:
     r"""Returns the options of a layer, with a mask created from those that are its own, and from those that the layer has
     :obj:`decided`.
     """
     names = inspect.signature(mask).parameters
     of_mask = {name: options[name] for name in options if name in names}
     of_layer = {name: options[name] for name in options if name not in names}
-    return {'mask': mask(heads, **decided, **of_mask), **of_layer}
+    return {'mask': mask(heads=heads, **decided, **of_mask), **of_layer}

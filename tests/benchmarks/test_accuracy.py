@@ -8,6 +8,7 @@ import networkx as nx
 import numpy as np
 import pytest
 import torch
+from csv_tables import rows_of, stored_rows
 from grids import covering
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 from torch_geometric.data import Data
@@ -305,8 +306,7 @@ def test_the_setting_of_a_group_is_chosen_by_validation_alone(tmp_path: Path) ->
     results[lucky] = [Run(0.4, 0.9, 1, 1.0, 9), Run(0.4, 0.9, 1, 1.0, 9)]
     results[best] = [Run(0.7, 0.5, 1, 1.0, 9), Run(0.7, 0.4, 1, 1.0, 9)]
     write_task('trees', TASKS['trees'], plan, results, tmp_path)
-    with (tmp_path / 'accuracy_trees.csv').open() as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(tmp_path / 'accuracy_trees.csv')
     assert len(rows) == len(results)
     chosen = {row['group']: row for row in rows if row['chosen']}
     assert list(chosen) == list(plan.groups)
@@ -317,14 +317,12 @@ def test_the_setting_of_a_group_is_chosen_by_validation_alone(tmp_path: Path) ->
 
 @pytest.mark.parametrize('task', ['trees', 'lookup', 'meshes', 'sydney', 'chicago'])
 def test_readme_states_the_gains_of_the_tables(task: str) -> None:
-    root = Path(__file__).parents[2]
-    with (root / 'benchmarks' / 'results' / f'accuracy_{task}.csv').open() as file:
-        rows = list(csv.DictReader(file))
+    rows = stored_rows(f'accuracy_{task}')
     chosen = {row['group']: row for row in rows if row['chosen']}
     column = f'test {TASKS[task].metric.name}'
     groups = (MASKED, 'message passing', 'unmasked attention', BESIDE_UNMASKED)
     numbers = ' | '.join(f'{float(chosen[group][column].split()[0]):.3f}' for group in groups)
-    assert f'| {numbers} |' in (root / 'README.md').read_text()
+    assert f'| {numbers} |' in (Path(__file__).parents[2] / 'README.md').read_text()
     for group in ('no attention', *groups[1:]):
         assert chosen[group]['verdict'] == 'worse'
     longest = max(float(row['seconds']) for row in rows if row['group'] == 'message passing')

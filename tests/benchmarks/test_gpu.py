@@ -1,11 +1,11 @@
 """The benchmark of a GPU, on the CPU: what is measured and in which order, what is skipped, kept and written."""
 
-import csv
 import warnings
 from pathlib import Path
 
 import pytest
 import torch
+from csv_tables import rows_of
 from torch.nn.functional import scaled_dot_product_attention
 
 from benchmarks import gpu, gpu_worker
@@ -48,8 +48,7 @@ def worker(monkeypatch: pytest.MonkeyPatch) -> type[InThisProcess]:
 
 
 def read(folder: Path, name: str = 'gpu') -> list[dict[str, str]]:
-    with (folder / f'{name}.csv').open(newline='') as file:
-        return list(csv.DictReader(file))
+    return rows_of(folder / f'{name}.csv')
 
 
 def test_without_a_gpu_it_cannot_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

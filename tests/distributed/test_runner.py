@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import socket
 import sys
 from pathlib import Path
 
 import pytest
 import torch
+from csv_tables import without_seconds
 from forked import Forked
 
 pytest.importorskip('yacs')
@@ -50,8 +50,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def metrics(out: Path) -> list[dict[str, float]]:
-    with open(out / 'cora' / '0' / 'metrics.csv', newline='') as file:
-        return [{key: float(value) for key, value in row.items() if key != 'seconds'} for row in csv.DictReader(file)]
+    rows = without_seconds(out / 'cora' / '0' / 'metrics.csv')
+    return [{key: float(value) for key, value in row.items()} for row in rows]
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:

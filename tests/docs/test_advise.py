@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-import csv
 import re
 from pathlib import Path
 
+from csv_tables import stored_rows
+
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / 'README.md').read_text(encoding='utf-8')
-
-
-def read(table: str) -> list[dict[str, str]]:
-    with open(ROOT / 'benchmarks' / 'results' / f'{table}.csv', newline='', encoding='utf-8') as file:
-        return list(csv.DictReader(file))
 
 
 def rounded(mean_and_error: str) -> str:
@@ -21,7 +17,7 @@ def rounded(mean_and_error: str) -> str:
 
 
 def test_models_on_the_built_in_trees() -> None:
-    stored = {row['model']: row for row in read('advise_models') if row['data'] == 'built-in trees'}
+    stored = {row['model']: row for row in stored_rows('advise_models') if row['data'] == 'built-in trees'}
     shown = re.findall(r'^\| `(\w+\+\w+)`((?:, 6 layers)?): [^|]+ \| ([^|]+) \| ([\d,]+) \|$', TEXT, re.MULTILINE)
     assert len(shown) == 4
     for name, layers, accuracy, parameters in shown:
@@ -33,7 +29,7 @@ def test_models_on_the_built_in_trees() -> None:
 
 def test_verdicts() -> None:
     text = ' '.join(TEXT.split())
-    for row in read('advise'):
+    for row in stored_rows('advise'):
         assert (row['verdict'] in text) == (row['data'] in ('built-in trees', 'digits'))
         assert row['says'] == row['our table']
         assert float(row['trainings']) > 0.9  # the share of the time that trainings take

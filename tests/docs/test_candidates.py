@@ -1,16 +1,16 @@
 """What the page of masks says of dense-exponential features is in the table."""
 
-import csv
 from collections import Counter
 from pathlib import Path
+
+from csv_tables import stored_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = ' '.join((ROOT / 'docs' / 'masks.md').read_text(encoding='utf-8').split())
 
 
 def test_figures() -> None:
-    with open(ROOT / 'benchmarks' / 'results' / 'candidates_softmax.csv', newline='', encoding='utf-8') as file:
-        rows = list(csv.DictReader(file))
+    rows = stored_rows('candidates_softmax')
     verdicts = {
         number: Counter(row['verdict'] for row in rows if '(derf)' in row['method'] and row['features'] == number)
         for number in ('24', '56', '120', '248')

@@ -1,10 +1,10 @@
 """The table "What does it cost?", computed again from the tables of results that it names."""
 
-import csv
 import re
 from pathlib import Path
 
 import pytest
+from csv_tables import stored_rows
 
 ROOT = Path(__file__).parents[2]
 RESULTS = ROOT / 'benchmarks' / 'results'
@@ -21,20 +21,15 @@ LAYERS = {
 }
 
 
-def read(name: str) -> list[dict[str, str]]:
-    with (RESULTS / f'{name}.csv').open(newline='') as file:
-        return list(csv.DictReader(file))
-
-
 def measured() -> list[tuple[str, int, float, float]]:
     """The layer, the nodes of a graph, and the ratios on used and new graphs of each measurement."""
     rows = []
-    for row in read('layers'):
+    for row in stored_rows('layers'):
         words = re.search(r'graphs of (\d+) nodes', row['graph'])
         if row['new graph / GATConv']:
             nodes = int(words[1]) if words else 10_000
             rows.append((row['layer'], nodes, float(row['prepared / GATConv']), float(row['new graph / GATConv'])))
-    for row in read('distance_batches'):
+    for row in stored_rows('distance_batches'):
         ratios = float(row['graph used before, / GATConv']), float(row['new graph, / GATConv'])
         rows.append((row['layer'], int(row['nodes of each']), *ratios))
     return rows
@@ -80,7 +75,7 @@ def test_costs_in_the_readme() -> None:
 
 
 def test_whole_runs() -> None:
-    rows = {(row['data'], row['attention']): row for row in read('runs')}
+    rows = {(row['data'], row['attention']): row for row in stored_rows('runs')}
 
     def over(kind: str) -> str:
         ratios = [
@@ -100,7 +95,7 @@ def test_whole_runs() -> None:
 def test_costs_of_whole_runs() -> None:
     text = ' '.join((ROOT / 'docs' / 'which_mask.md').read_text(encoding='utf-8').split())
     masks = 'GRF', 'Hop', 'PowerSeries', 'HeatKernel', 'RWGNK'
-    seconds = {(row['data'], row['attention']): float(row['epoch, s'] or row['plain loop, s']) for row in read('runs')}
+    seconds = {(row['data'], row['attention']): float(row['epoch, s'] or row['plain loop, s']) for row in stored_rows('runs')}
     digits, large = (
         {name: seconds[data, name] for name in (*masks, 'GPSConv(multihead)', 'GPSConv(performer)') if (data, name) in seconds}
         for data in ('digits', 'one graph')

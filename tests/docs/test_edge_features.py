@@ -1,8 +1,9 @@
 """The figures of the page on molecules, whose bonds have kinds, are those of the tables."""
 
-import csv
 import re
 from pathlib import Path
+
+from csv_tables import stored_rows
 
 from pyg_topomask.apps.runs.compare import mean_error, verdict
 
@@ -32,8 +33,7 @@ MASKS = ('PowerSeries', 'HeatKernel', 'GRF')
 
 
 def _rows(table: str) -> dict[tuple[str, str], dict[str, str]]:
-    with open(ROOT / 'benchmarks' / 'results' / f'{table}.csv', newline='', encoding='utf-8') as file:
-        return {(row['task'], row['model']): row for row in csv.DictReader(file)}
+    return {(row['task'], row['model']): row for row in stored_rows(table)}
 
 
 def test_figures() -> None:

@@ -1,22 +1,18 @@
 """The figures of the page on roads, and on Performer, are those of the tables."""
 
-import csv
 import re
 from pathlib import Path
+
+from csv_tables import stored_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / 'docs' / 'which_mask.md').read_text(encoding='utf-8')
 
 
-def _rows(table: str) -> list[dict[str, str]]:
-    with open(ROOT / 'benchmarks' / 'results' / f'{table}.csv', newline='', encoding='utf-8') as file:
-        return list(csv.DictReader(file))
-
-
 def test_roads() -> None:
-    models, gains = {row['model']: row for row in _rows('edge_roads')}, {row['model']: row for row in _rows('edge_roads_gains')}
+    models, gains = ({row['model']: row for row in stored_rows(table)} for table in ('edge_roads', 'edge_roads_gains'))
     named = ['Hop', 'Hop, learned weights', 'GINE', 'GatedGCN']
-    gcn = [row for row in _rows('accuracy_chicago') if row['model'] == 'gcn' and row['chosen']]
+    gcn = [row for row in stored_rows('accuracy_chicago') if row['model'] == 'gcn' and row['chosen']]
     hop, learned, message_passing, gated = (models[name]['test'].split()[0] for name in named)
     shown = f'{float(gains["Hop"]["would have shown"]):.3f}'
     section = PAGE.split('### Roads, which have lengths and speeds')[1].split('###')[0]
@@ -30,7 +26,7 @@ def test_roads() -> None:
 
 
 def test_performer() -> None:
-    rows = _rows('graph_properties_performer')
+    rows = stored_rows('graph_properties_performer')
     tests = {(row['task'], row['model']): float(row['test'].split()[0]) for row in rows}
     tasks, kinds = ('distances', 'eccentricity', 'diameter'), ('GPS, Performer', 'GPS, narrow Performer')
     best = [min(tests[task, kind] for kind in kinds) for task in tasks]

@@ -1,8 +1,9 @@
 """The figures of the page on tasks that need the types of edges are those of the table."""
 
-import csv
 import re
 from pathlib import Path
+
+from csv_tables import stored_rows
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / 'docs' / 'which_mask.md').read_text(encoding='utf-8')
@@ -18,8 +19,7 @@ MODELS = {
 
 
 def test_figures() -> None:
-    with open(ROOT / 'benchmarks' / 'results' / 'edge_types.csv', newline='', encoding='utf-8') as file:
-        stored = {(row['task'], row['model']): row for row in csv.DictReader(file)}
+    stored = {(row['task'], row['model']): row for row in stored_rows('edge_types')}
     section = PAGE.split('### Labels that need the types of edges')[1].split('###')[0]
     shown = re.findall(r'^\| (.+) \| (0\.\d+) \| (0\.\d+) \| (.+) \|$', section, re.MULTILINE)
     assert [model for model, *_ in shown] == list(MODELS)

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import os
 import re
 import shlex
@@ -12,6 +11,7 @@ from pathlib import Path
 from unittest import mock
 
 import pytest
+from csv_tables import rows_of
 from torch_geometric.graphgym.config import cfg
 
 import pyg_topomask
@@ -232,5 +232,4 @@ def test_interrupt_and_resume(tmp_path: Path, digits: Path, small: list[str], ca
     out, err = capfd.readouterr()
     assert out.splitlines()[-1].startswith('test accuracy 0.')
     assert 'train:' in err  # the progress bar
-    with open(metrics, newline='') as file:
-        assert [row['epoch'] for row in csv.DictReader(file)] == [str(epoch) for epoch in range(finished + 1)]
+    assert [row['epoch'] for row in rows_of(metrics)] == [str(epoch) for epoch in range(finished + 1)]

@@ -155,20 +155,24 @@ def test_nothing_on_a_command_line(key: str, word: str, digits: Path) -> None:
 
 
 def test_values_of_another_type_are_refused_by_name(digits: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for key, value in [
-        ('topomask.GRF.asymmetric', 3),
-        ('topomask.GRF.p_halt', 'half'),
-        ('topomask.GRF.num_walks', 0.5),
-        ('topomask.GRF.modulation', 2.0),
-        ('gt.layers', 1.5),
-        ('gt.dropout', False),
+    for key, value, accepted in [
+        ('topomask.GRF.asymmetric', 3, ''),
+        ('topomask.GRF.p_halt', 'half', ''),
+        ('topomask.GRF.num_walks', 0.5, ''),
+        ('topomask.GRF.modulation', 2.0, ''),
+        ('gt.layers', 1.5, ''),
+        ('gt.dropout', False, ''),
+        ('gt', 3, 'keys and their values$'),
+        ('gt', None, 'keys and their values$'),
+        ('gt.sparse', [1], 'keys and their values$'),
+        ('topomask.Hop', 'balls', 'keys and their values$'),
     ]:
         with subtests.test(key=key, value=value):
-            path = tmp_path / 'mine.yaml'
+            path, refused = tmp_path / 'mine.yaml', f"^{key}: got '?{re.escape(str(value))}'?; accepted: {accepted}"
             path.write_text(yaml.safe_dump(nested(key, value)))
-            with pytest.raises(ValueError, match=key):
+            with pytest.raises(ValueError, match=refused):
                 load_config(path)
-            with pytest.raises(ValueError, match=key):
+            with pytest.raises(ValueError, match=refused):
                 load_config(digits, [key, str(value)])
 
 
@@ -207,17 +211,6 @@ def test_a_key_given_twice_is_refused(text: str, message: str, tmp_path: Path) -
     check_keys(path.read_text(), '')  # merges are no keys
     with pytest.raises(ValueError, match=r"^topomask.mask: got the key 'sum' again in line 1"):
         load_config('digits', ['topomask.mask', '{sum: [GRF, Hop], sum: [GRF, Tree]}'])
-
-
-def test_a_value_for_a_group_of_options_is_refused_by_name(digits: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
-    for key, value in [('gt', 3), ('gt', None), ('gt.sparse', [1]), ('topomask.Hop', 'balls')]:
-        with subtests.test(key=key, value=value):
-            path, refused = tmp_path / 'mine.yaml', f'^{key}: got {re.escape(repr(value))}; accepted: keys and their values$'
-            path.write_text(yaml.safe_dump(nested(key, value)))
-            with pytest.raises(ValueError, match=refused):
-                load_config(path)
-            with pytest.raises(ValueError, match=refused):
-                load_config(digits, [key, str(value)])
 
 
 def test_aggregation_of_heads_that_yacs_reads_as_none() -> None:

@@ -78,10 +78,14 @@ def test_heads_start_alike() -> None:
     np.testing.assert_allclose(HopMask(2, 3, 'decay').f.detach().numpy(), [[1.0, 0.5, 0.25, 0.125]] * 2, rtol=1e-6)
 
 
-@pytest.mark.parametrize('route', ['edges', 'blocks', 'features'])
-def test_attention_and_its_gradients_are_those_of_the_dense_mask(route: str) -> None:
-    data, mask = GRAPHS['batch'](), HopMask(2, 2, F.double())
+@pytest.mark.parametrize(
+    ('route', 'path_weights'),
+    [('edges', None), ('blocks', None), ('features', None), ('edges', 'mean'), ('features', 'mean')],
+)
+def test_attention_and_its_gradients_are_those_of_the_dense_mask(route: str, path_weights: str | None) -> None:
+    data, mask = GRAPHS['batch'](), HopMask(2, 2, F.double(), path_weights=path_weights)
     rings = torch.stack([torch.from_numpy(hop_matrix(torch.eye(3)[hop : hop + 1], data))[0] for hop in range(3)])
+    rings = rings if path_weights is None else rings * torch.from_numpy(path_products(data, 2, np.mean))
     assert_dense_attention(mask(data), torch.einsum('hk,knm->hnm', mask.raw_f, rings), [mask.raw_f], route=route)
 
 
@@ -191,14 +195,6 @@ def test_weights_of_one_change_nothing(how: str) -> None:
     assert not plain.weighted
     assert weighted.weighted
     assert weighted.learns_weights
-
-
-@pytest.mark.parametrize('route', ['edges', 'features'])
-def test_attention_with_weights_on_paths_is_that_of_the_dense_mask(route: str) -> None:
-    data, mask = GRAPHS['batch'](), HopMask(2, 2, F.double(), path_weights='mean')
-    rings = torch.stack([torch.from_numpy(hop_matrix(torch.eye(3)[hop : hop + 1], data))[0] for hop in range(3)])
-    rings = rings * torch.from_numpy(path_products(data, 2, np.mean))
-    assert_dense_attention(mask(data), torch.einsum('hk,knm->hnm', mask.raw_f, rings), [mask.raw_f], route=route)
 
 
 def test_products_of_weights_are_refused_by_name() -> None:

@@ -18,12 +18,11 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.model_builder import create_model
 from torch_geometric.loader import DataLoader
-from tqdm import tqdm
 
 from pyg_topomask.apps import diagnostics, viz
 from pyg_topomask.apps.inspect.mask_report import largest_or_zero, mean_or_zero
 from pyg_topomask.apps.runs.checkpoint import BEST, differences, load_checkpoint
-from pyg_topomask.apps.runs.run import seconds_between
+from pyg_topomask.apps.runs.run import bar_of_graphs
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz.drawing import positions
 from pyg_topomask.errors import ArgumentError
@@ -135,15 +134,8 @@ def inspect_attention(
         raise ArgumentError('checkpoint', f'{checkpoint} of another model', accepted, reason) from error
     folder = root / name / 'attention'
     folder.mkdir(parents=True, exist_ok=True)
-    bar = tqdm(
-        data,
-        desc='inspect-attention',
-        unit='graph',
-        mininterval=seconds_between(),
-        disable=len(data) == 1 or not cfg.topomask.progress,
-    )
     recordings = []
-    for batch in bar:
+    for batch in bar_of_graphs(data, 'inspect-attention', len(data), cfg.topomask.progress):
         with record_attention(model) as records:
             model(batch.clone().update({'split': 'test'}))
         recordings.append(records)

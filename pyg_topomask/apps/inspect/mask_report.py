@@ -13,13 +13,11 @@ from typing import Any, cast
 
 import torch
 from torch import Tensor
-from torch.nn import Parameter
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
-from tqdm import tqdm
 
 from pyg_topomask.apps import diagnostics
-from pyg_topomask.apps.runs.run import check_writable, seconds_between
+from pyg_topomask.apps.runs.run import bar_of_graphs, check_writable
 from pyg_topomask.apps.runs.tables import TableRow, markdown_table, save_figure, write_csv
 from pyg_topomask.apps.viz import explore, plot_inspection, plot_mask
 from pyg_topomask.errors import ArgumentError
@@ -126,13 +124,12 @@ def inspect(
     first = [Graph.from_data(graph) for graph in data]
     measure: Any = _inspect_mask
     if isinstance(mask, GRFMask):
-        mask, measure = _first_head(mask), _inspect_walks
         first = [Graph(graph.edge_index, graph.num_nodes, graph.edge_weight) for graph in first]  # without stored walks
         # With Numba, the first walk compiles.
         sample_ensembles(Graph.from_tensors(torch.tensor([[0, 1], [1, 0]]), num_nodes=2), mask.walk_settings, seed=0)
-    bar = tqdm(
-        first, desc='inspect', unit='graph', mininterval=seconds_between(), disable=len(first) == 1 or not cfg.topomask.progress
-    )
+        with torch.no_grad():
+            mask, measure = mask.of_head(0), _inspect_walks  # all heads share the walks
+    bar = bar_of_graphs(first, 'inspect', len(first), cfg.topomask.progress)
     rows = [measure(index, mask, graph, num_rows) for index, graph in enumerate(bar)]
     folder.mkdir(parents=True, exist_ok=True)
     columns, note = PRINTED, NOTE
@@ -182,16 +179,6 @@ def _write_page(path: Path, mask: Mask, index: int, data: Data, cfg_file: str | 
     title = f'Mask {name} of {Path(cfg_file).name} on {cfg.dataset.name}, graph {index}'
     write_atomically(path, explore(masks, data, title=title).html.encode())
     print(f'page written to {path}')
-
-
-def _first_head(mask: GRFMask) -> GRFMask:
-    r"""Reduces a mask to its first head, because all heads share the walks."""
-    mask.heads = 1
-    mask.initial = mask.initial[:1]
-    mask.modulation = Parameter(mask.modulation.detach()[:1])
-    if mask.key_modulation is not None:
-        mask.key_modulation = Parameter(mask.key_modulation.detach()[:1])
-    return mask
 
 
 def _take_walking_transforms() -> list[AddGraphRandomFeatures]:

@@ -256,7 +256,7 @@ class _Header:
         if None in places[:2] or (columns and None in places):
             accepted = ', '.join(columns) if columns else 'names of a column of users and one of items'
             remedy = "name the columns, columns=['user_id', 'item_id', 'rating'] (in a YAML, recommend.files.columns)"
-            if all(map(_is_number, self.names)):
+            if all(_rating(name) is not None for name in self.names):
                 remedy = "if no line names the columns, set the layout to 'pairs'"
             raise ArgumentError(f'{path}, line 1', repr(text[:100]), accepted, remedy)
         self.places = [place for place in places if place is not None]
@@ -375,7 +375,3 @@ def _rating(word: str) -> float | None:
         return None if math.isnan(number := float(word)) else number
     except ValueError:
         return None
-
-
-def _is_number(word: str) -> bool:
-    return _rating(word) is not None

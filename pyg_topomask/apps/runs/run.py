@@ -7,11 +7,11 @@ import math
 import os
 import statistics
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from filelock import FileLock, Timeout
 from tqdm import tqdm
@@ -76,6 +76,8 @@ def clear_run(folder: Path, files: Sequence[str]) -> None:
         with suppress(OSError):  # there is more in it
             subfolder.rmdir()
 
+
+Value = TypeVar('Value')
 
 #: One epoch: numbers by the name of the column.
 Row = dict[str, float]
@@ -265,6 +267,11 @@ class Run:
 def seconds_between() -> float:
     r"""Returns the least time between two states of a progress bar: in a file, where each is kept, a minute."""
     return 0.1 if sys.stderr.isatty() or 'ipykernel' in sys.modules else 60.0
+
+
+def bar_of_graphs(graphs: Iterable[Value], label: str, count: int, shown: bool) -> Iterable[Value]:
+    r"""Returns so many graphs with a progress bar, which is hidden for one graph."""
+    return tqdm(graphs, label, count, unit='graph', mininterval=seconds_between(), disable=count == 1 or not shown)
 
 
 class EpochBar(tqdm):

@@ -20,13 +20,12 @@ from joblib import Parallel, delayed  # type: ignore[import-untyped]
 from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform, Compose
-from tqdm import tqdm
 
 import pyg_topomask
 import pyg_topomask.transforms as topomask_transforms
 from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
-from pyg_topomask.apps.runs.run import seconds_between
+from pyg_topomask.apps.runs.run import bar_of_graphs
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.names.attentions import (
@@ -338,9 +337,7 @@ def _each_transformed(dataset: InMemoryDataset, transform: BaseTransform) -> Ite
         # Copies, because a slice of the dataset would be sent with the whole memory.
         copies = ([(data.clone(), *rest) for data, *rest in chunk] for chunk in chunks)
         transformed = Parallel(workers, return_as='generator')(delayed(_transformed)(transform, chunk) for chunk in copies)
-    graphs = chain.from_iterable(transformed)
-    hidden = count == 1 or not cfg.topomask.progress
-    return tqdm(graphs, 'transforms', count, unit='graph', mininterval=seconds_between(), disable=hidden)
+    return bar_of_graphs(chain.from_iterable(transformed), 'transforms', count, cfg.topomask.progress)
 
 
 def _transformed(transform: BaseTransform, jobs: list[tuple[Data, int, int]]) -> list[Data]:

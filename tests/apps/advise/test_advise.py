@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import re
 import shlex
@@ -19,6 +18,7 @@ import networkx
 import pytest
 import torch
 import yaml
+from csv_tables import rows_of
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
@@ -183,8 +183,7 @@ def test_losers_stop_early_and_the_best_train_as_without_a_stop() -> None:
     for masked, count in ((True, 3), (False, 2)):
         reached = {}
         for name in (model['model'] for model in report['models'] if model['masked'] == masked):
-            with open(folder / _folder(name) / '0' / 'metrics.csv', newline='') as file:
-                rows = list(csv.DictReader(file))[:part]
+            rows = rows_of(folder / _folder(name) / '0' / 'metrics.csv')[:part]
             reached[name] = max(float(row['val_accuracy']) for row in rows if row['val_accuracy'])
         last = sorted(reached.values(), reverse=True)[count - 1]
         assert all(epochs[name] == 9 for name in reached if reached[name] > last)

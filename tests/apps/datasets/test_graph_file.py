@@ -66,25 +66,17 @@ def test_tables_become_one_graph_in_both_directions() -> None:
     assert one_way.edge_weight.tolist() == [3, 0.5, 2, 1]
 
 
-def test_nodes_without_a_label_are_in_no_split() -> None:
+@pytest.mark.parametrize('classes', [(0, 1), ('a', 'b')])
+@pytest.mark.parametrize('text', ['', 'None', 'n/a', '<NA>', 'NaN', 'NULL'])
+def test_nodes_without_a_label_are_in_no_split(text: str, classes: tuple[object, object]) -> None:
     Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(20)))
-    labels = ''.join(f'{i},{"" if i == 7 else i % 2}\n' for i in range(21))
+    labels = ''.join(f'{i},{text if i == 7 else classes[i % 2]}\n' for i in range(21))
     Path('nodes.csv').write_text(f'id,label\n{labels}')
     data = read('edges.csv', nodes='nodes.csv')[0]
     assert not bool((data.train_mask | data.val_mask | data.test_mask)[7])
     assert data.y[[6, 8, 9]].tolist() == [0, 0, 1]
     degrees = torch.tensor([1.0] + [2.0] * 19 + [1.0])
     torch.testing.assert_close(data.x, torch.stack([torch.ones(21), degrees.log1p()], 1))
-
-
-@pytest.mark.parametrize('text', ['', 'None', 'n/a', '<NA>', 'NaN', 'NULL'])
-def test_what_pandas_reads_as_missing_is_no_label(text: str) -> None:
-    Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(20)))
-    labels = ''.join(f'{i},{text if i == 7 else "ab"[i % 2]}\n' for i in range(21))
-    Path('nodes.csv').write_text(f'id,label\n{labels}')
-    data = read('edges.csv', nodes='nodes.csv')[0]
-    assert not bool((data.train_mask | data.val_mask | data.test_mask)[7])
-    assert data.y[[6, 8, 9]].tolist() == [0, 0, 1]
 
 
 @pytest.mark.parametrize('missing', ['', float('nan')])

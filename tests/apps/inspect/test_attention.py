@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import csv
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 import pytest
 import torch
+from csv_tables import rows_of
 from grids import at_night
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
@@ -38,11 +38,6 @@ def saved_model(cfg_file: Path, options: list[str], path: Path) -> TopoGPSModel:
     return model
 
 
-def read(path: Path) -> list[dict[str, str]]:
-    with open(path, newline='') as file:
-        return list(csv.DictReader(file))
-
-
 @pytest.mark.parametrize('attention', ['KMIP', at_night('GRFSoftmax')])
 def test_tables_and_pictures(
     tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str], attention: str
@@ -63,28 +58,28 @@ def test_tables_and_pictures(
         model(data.clone())
     names = [f'layers.{layer}.attn' for layer in range(2)]
     assert list(records) == names
-    written = read(folder / 'attention-1.csv')
+    written = rows_of(folder / 'attention-1.csv')
     for layer, name in enumerate(names):
         rows = [row for row in written if row['layer'] == str(layer + 1)]
         assert [[int(row['source']), int(row['target'])] for row in rows] == records[name].edge_index.t().tolist()
         weights = torch.tensor([[float(row['head 1']), float(row['head 2'])] for row in rows])
         torch.testing.assert_close(weights, records[name].alpha, rtol=1e-4, atol=1e-6)
 
-    degrees = read(folder / 'degrees.csv')
+    degrees = rows_of(folder / 'degrees.csv')
     for layer in '12':
         assert sum(int(row['nodes']) for row in degrees if row['layer'] == layer and row['head'] == '1') == 128
         edges = sum(int(row['edges']) for row in degrees if row['layer'] == layer)
-        (summary,) = (row for row in read(folder / 'layers.csv') if row['layer'] == layer)
+        (summary,) = (row for row in rows_of(folder / 'layers.csv') if row['layer'] == layer)
         assert float(summary['keys a node']) == pytest.approx(edges / 256)
         if attention == 'KMIP':
             assert edges == 2 * 2 * 64 * 3
-    curves = read(folder / 'cumulative.csv')
+    curves = rows_of(folder / 'cumulative.csv')
     assert {row['k'] for row in curves} == {'1', '2', '5', '10', '20', '50'}
     assert all(float(row['weight']) == pytest.approx(1, abs=1e-5) for row in curves if row['k'] == '50')
     pictures = {'attention-0.png', 'attention-1.png', 'degrees.png', 'cumulative.png'}
     if attention == 'KMIP':
         pictures |= {'distance.png', 'cumulative-full.png'}
-        full = read(folder / 'full.csv')
+        full = rows_of(folder / 'full.csv')
         assert len(full) == 2 * 2 * 2 * 6
         assert all(float(row['distance']) > 0 for row in full if row['k'] == '1')
     assert {path.name for path in folder.glob('*.png')} == pictures
@@ -196,7 +191,7 @@ def test_layers_are_those_that_the_network_calls(tmp_path: Path, digits: Path, s
         rows = inspect_attention(digits, options, path, out=tmp_path)
     assert [(row['attention'], row['heads']) for row in rows] == [('GRFSoftmaxAttention', 2), ('KMIPAttention', 4)]
     [pairs] = tmp_path.rglob('attention-0.csv')
-    assert [[row[f'head {head}'] != '' for head in (1, 4)] for row in (read(pairs)[0], read(pairs)[-1])] == [
+    assert [[row[f'head {head}'] != '' for head in (1, 4)] for row in (rows_of(pairs)[0], rows_of(pairs)[-1])] == [
         [True, False],
         [True, True],
     ]

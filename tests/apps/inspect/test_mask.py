@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import json
 import re
 import sys
@@ -10,6 +9,7 @@ from unittest import mock
 import numpy as np
 import pytest
 import torch
+from csv_tables import rows_of
 from graphs import ring
 from grids import at_night
 from oracles import power_series, weight_matrix
@@ -41,8 +41,7 @@ def test_table_and_picture(tmp_path: Path, digits: Path, capsys: pytest.CaptureF
     assert main(arguments) == 0
     printed = capsys.readouterr().out
     folder = tmp_path / digits.stem
-    with open(folder / 'inspect.csv', newline='') as file:
-        rows = list(csv.DictReader(file))
+    rows = rows_of(folder / 'inspect.csv')
     assert [row['graph'] for row in rows] == ['0', '1']
     row = {key: float(value) for key, value in rows[0].items()}
 

@@ -1,12 +1,12 @@
 from __future__ import annotations
 
-import csv
 import json
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from csv_tables import rows_of
 
 pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
@@ -22,18 +22,13 @@ from pyg_topomask.utils.configs import is_recommendation
 CONFIGS = Path(__file__).parents[3] / 'graphgps_configs'
 
 
-def rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline='') as file:
-        return list(csv.DictReader(file))
-
-
 def test_training_changes_every_kind_of_parameter(run_cfg: Path) -> None:
     out = run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3'
     [result] = train(run_cfg, ['recommend.max_epoch', '2'])
     assert 0 <= result['test_recall@5'] <= 1
     assert {'test_unpopular recall@5', 'val_ndcg@5', 'seconds_per_epoch'} <= set(result)
     assert json.loads((out / 'result.json').read_text())['test_ndcg@5'] == result['test_ndcg@5']
-    assert [row['epoch'] for row in rows(out / 'metrics.csv')] == ['0', '1']
+    assert [row['epoch'] for row in rows_of(out / 'metrics.csv')] == ['0', '1']
     best, last = (torch.load(out / 'checkpoints' / f'{name}.pt', weights_only=True)['model'] for name in ('best', 'last'))
     assert set(best) == set(last)
     short = run_cfg.parent / 'short'
@@ -57,7 +52,7 @@ def test_resumed_run_ends_as_an_uninterrupted_one(run_cfg: Path) -> None:
     timeless = [{key: value for key, value in row.items() if key != 'seconds_per_epoch'} for row in (whole, resumed)]
     assert timeless[0] == timeless[1]
     paths = [run_cfg.parent / name / 'small' / 'MGFormer' / '3' / 'metrics.csv' for name in ('whole', 'out')]
-    losses = [[row['loss'] for row in rows(path)] for path in paths]
+    losses = [[row['loss'] for row in rows_of(path)] for path in paths]
     assert len(losses[0]) == 4
     assert losses[0] == losses[1]
 
@@ -74,7 +69,7 @@ def test_early_stopping_keeps_the_best(run_cfg: Path) -> None:
     options = ['recommend.max_epoch', '60', 'recommend.patience', '3', 'recommend.MGFormer.lr', '0.1']
     [result] = train(run_cfg, options)
     assert result['epochs'] < 60
-    history = rows(run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3' / 'metrics.csv')
+    history = rows_of(run_cfg.parent / 'out' / 'small' / 'MGFormer' / '3' / 'metrics.csv')
     values = [float(row['val_recall@5']) for row in history]
     assert result['best_epoch'] == int(np.argmax(values)) == len(values) - 4
     assert result['val_recall@5'] == max(values)
@@ -142,7 +137,7 @@ def test_recommend_command(run_cfg: Path, capsys: pytest.CaptureFixture[str]) ->
     files = [str(run_cfg.parent / name) for name in ('top.csv', 'vectors.npz')]
     assert main(['recommend', '--run', run, '--user', '100', '--k', '3', '--out', files[0], '--embeddings', files[1]]) == 0
     assert capsys.readouterr().out == ''
-    top = rows(Path(files[0]))
+    top = rows_of(Path(files[0]))
     with np.load(files[1]) as archive:
         score = archive['users'][0] @ archive['items'].T
         assert archive['user_ids'][0] == 100

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import signal
@@ -11,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from csv_tables import without_seconds
 from forked import Forked
 
 pytest.importorskip('yacs')
@@ -135,8 +135,7 @@ def run(moments: list[tuple[str, str, int]], arguments: list[str], out: Path) ->
 
 
 def read_metrics(folder: Path) -> list[dict[str, str]]:
-    with open(folder / 'metrics.csv', newline='') as file:
-        return [{key: value for key, value in row.items() if key != 'seconds'} for row in csv.DictReader(file)]
+    return without_seconds(folder / 'metrics.csv')
 
 
 def read_stats(path: Path) -> list[dict[str, Any]]:

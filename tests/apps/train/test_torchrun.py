@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import os
 import subprocess
@@ -15,6 +14,7 @@ from typing import Any
 
 import pytest
 import torch
+from csv_tables import without_seconds
 
 pytest.importorskip('yacs')
 pytest.importorskip('pytorch_lightning')
@@ -90,8 +90,8 @@ def run_dir(out: Path) -> Path:
 
 
 def read_metrics(out: Path) -> list[dict[str, float]]:
-    with open(run_dir(out) / 'metrics.csv', newline='') as file:
-        return [{key: float(value) for key, value in row.items() if key != 'seconds'} for row in csv.DictReader(file)]
+    rows = without_seconds(run_dir(out) / 'metrics.csv')
+    return [{key: float(value) for key, value in row.items()} for row in rows]
 
 
 def weights(out: Path) -> dict[str, torch.Tensor]:

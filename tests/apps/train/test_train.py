@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import csv
 import inspect
 import json
 import re
@@ -11,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 import yaml
+from csv_tables import without_seconds
 from grids import at_night, by_day
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.graphgym.config import cfg
@@ -32,11 +32,7 @@ pytestmark = pytest.mark.usefixtures('few_digits')
 
 
 def read_metrics(folder: Path) -> list[dict[str, str]]:
-    with open(folder / 'metrics.csv', newline='') as file:
-        rows = list(csv.DictReader(file))
-    for row in rows:
-        del row['seconds']
-    return rows
+    return without_seconds(folder / 'metrics.csv')
 
 
 def run_dir(out: Path, seed: int = 0) -> Path:

@@ -73,6 +73,20 @@ class SumsMask(PackingMask):
         super().__init__(heads)
 
 
+class KeywordsMask(PackingMask):
+    def __init__(self, hops: int = 1, **options: int) -> None:
+        super().__init__(**options)
+        self.hops = hops
+
+
+def test_heads_may_be_among_the_keywords_of_a_mask() -> None:
+    with mock.patch.dict(ATTENTIONS), mock.patch.dict(MASKS):
+        register_mask('Keywords', KeywordsMask)
+        load_config(CONFIGS / 'digits.yaml', ['gt.layer_type', 'GINE+Keywords', 'topomask.Keywords.hops', '3'])
+        mask = build_attention('Keywords', channels=8, heads=2).mask
+    assert (type(mask), mask.heads, mask.hops) == (KeywordsMask, 2, 3)
+
+
 def test_bad_registrations_register_nothing(subtests: pytest.Subtests) -> None:
     for name, mask, message in [
         ('Mine', SumsMask, "mask: got SumsMask, whose argument 'sums' is one of the attention; accepted:"),
