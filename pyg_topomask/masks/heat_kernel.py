@@ -295,7 +295,8 @@ class HeatKernelMask(DiffusionMask):
 
         cost = (basis.size(0) - 1) * state.pattern.nnz
         cancels = method == 'chebyshev' or (self.kind == 'adjacency' and not state.positive)
-        return PreparedBlocks(combined, terms, cache, cost, magnitude=magnitude if cancels else None)
+        error = self.tolerance if method == 'chebyshev' else 0.0
+        return PreparedBlocks(combined, terms, cache, cost, magnitude=magnitude if cancels else None, error=error)
 
     @outside_transforms
     @torch.inference_mode(False)  # kept, and possibly used in training later

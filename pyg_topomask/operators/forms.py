@@ -2,6 +2,7 @@ r"""What operators offer beside products: rows at some positions of each graph, 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
@@ -256,6 +257,7 @@ class PreparedBlocks:
             without weight, for :math:`\mathbf{x} \ge 0`, :obj:`[N, H, m]`. (default: :obj:`None`, nothing)
         labels (int): The number of labels of each pair, whose coefficients are added up, or 0 for the entries of
             :math:`\mathbf{B}`. (default: :obj:`0`)
+        error (float): Entries between this error below 0 and 0 are 0. (default: :obj:`0.0`)
     """
 
     coefficients: Tensor
@@ -265,6 +267,7 @@ class PreparedBlocks:
     column_scale: Tensor | None = None
     magnitude: Callable[[Tensor], Tensor] | None = None
     labels: int = 0
+    error: float = 0.0
 
     @property
     def count(self) -> int:
@@ -295,7 +298,8 @@ class PreparedBlocks:
             return factor.abs().to(x.dtype) * unscaled(x)
 
         changed = None if unscaled is None else magnitude
-        return replace(self, coefficients=factor * self.coefficients, magnitude=changed)
+        error = math.inf if self.error > 0 else 0.0
+        return replace(self, coefficients=factor * self.coefficients, magnitude=changed, error=error)
 
 
 def units_of(segments: Segments, dtype: torch.dtype) -> tuple[Tensor, Tensor]:

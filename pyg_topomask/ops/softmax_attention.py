@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from functools import singledispatch
 from typing import Any, NamedTuple
 
@@ -14,11 +15,12 @@ from torch import Tensor
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphs.segments import SegmentGroup, Segments, groups_of_constants
 from pyg_topomask.operators.base import Heads, LowRank, MaskOperator
-from pyg_topomask.operators.description import describe
+from pyg_topomask.operators.description import describe, register
 from pyg_topomask.operators.forms import Entries, Slots
 from pyg_topomask.ops.attention_op import AttentionInputs, all_pairs, attention_op
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.normalize import capped, moderate, row_size
+from pyg_topomask.ops.routes.choice import prepared_blocks
 from pyg_topomask.ops.softmax_entries import attend_softmax, check_entries, plain_softmax, scaled_queries
 from pyg_topomask.utils.checks import check_probability
 from pyg_topomask.utils.functorch import readable
@@ -82,7 +84,7 @@ def softmax_attention_on(segments: Segments, q: Tensor, k: Tensor, v: Tensor, ma
             return torch.cat([softmax_attention_on(segments, *each, dropout) for each in split], dim=1)
         q, k = scaled_queries(q.to(dtype)), k.to(dtype)
         q = q if moderate(q, k) else capped(q, segments.maximum(row_size(k)))
-        return attend_rows(q, k, v.to(dtype), mask, dropout).to(v.dtype)
+        return attend_rows(q, k, v.to(dtype), _of_pairs(mask, dtype) or mask, dropout).to(v.dtype)
 
 
 # Numbers in the rows of all heads that are formed at a time, and scores of all heads that stay in cache.
@@ -97,7 +99,51 @@ _MODERATE = 2.0**24
 _CERTAIN = 2**63 - 1
 
 
-def attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator, dropout: float) -> Tensor:
+@register
+@dataclass(eq=False)
+class _OfPairs:
+    r"""The entries of a mask at all pairs of nodes of the same graph, by row.
+
+    Args:
+        values (torch.Tensor): The entries, :obj:`[H or 1, num_pairs]`.
+        first (torch.Tensor): The place of the pair of each node and the node 0, which may be of another graph, :obj:`[N]`.
+        column_scale (torch.Tensor, optional): Factors of columns, :obj:`[N, H]`.
+        heads (int): The number of heads.
+        segments (Segments): The division of the nodes into graphs, which what custom operators build does not know.
+    """
+
+    values: Tensor
+    first: Tensor
+    column_scale: Tensor | None
+    heads: int
+    segments: Segments = field(default=None)  # type: ignore[assignment]
+
+    def formed_at(self, keys: SegmentGroup, queries: SegmentGroup) -> Tensor:
+        place = self.first[queries.source].unsqueeze(1) + keys.source.unsqueeze(2)
+        entries = self.values.index_select(1, place.flatten()).view(-1, *place.shape)
+        return entries if self.column_scale is None else entries * keys.take(self.column_scale.unsqueeze(-1))
+
+
+def _of_pairs(mask: MaskOperator, dtype: torch.dtype) -> _OfPairs | None:
+    r"""Returns the entries of a mask with prepared blocks, up to positive factors of rows, which cancel, if they are few."""
+    blocks, segments = prepared_blocks(mask), mask.segments
+    if blocks is None or blocks.labels or blocks.error == math.inf or mask.heads * segments.num_pairs > _FORMED:
+        return None
+    values = blocks.coefficients.to(dtype) @ blocks.terms(segments, dtype)
+    if blocks.error > 0:
+        values = _without_error(values, max(blocks.error, 16 * torch.finfo(dtype).eps))
+    scale, node = blocks.column_scale, torch.arange(segments.num_nodes, device=segments.device)
+    first = segments.pairs(node, torch.zeros_like(node))
+    return _OfPairs(values, first, None if scale is None else scale.to(dtype), mask.heads, segments)
+
+
+def _without_error(values: Tensor, error: float) -> Tensor:
+    if values.numel() > 0 and readable(values) and bool(values.detach().amin() > -error):
+        return values.relu()
+    return values.masked_fill((values < 0) & (values > -error), 0.0)
+
+
+def attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator | _OfPairs, dropout: float) -> Tensor:
     r"""Computes :func:`~pyg_topomask.ops.masked_softmax_attention` for scaled queries in one data type. Time is quadratic in
     the size of a graph, and memory is linear.
     """
@@ -142,7 +188,7 @@ def _slots(position: Tensor, groups: Sequence[SegmentGroup], heads: int) -> Iter
         yield Slots(position, groups, start, min(start + count, largest))
 
 
-def _formed(mask: MaskOperator, slots: Slots, dtype: torch.dtype) -> tuple[Tensor, ...]:
+def _formed(mask: MaskOperator | _OfPairs, slots: Slots, dtype: torch.dtype) -> tuple[Tensor, ...]:
     r"""Returns the entries of a mask for the keys and some queries of each group, :obj:`[H or 1, G, n, S]`."""
     queries = [group[:, slots.start : slots.stop] for group in slots.groups]
     if isinstance(mask, LowRank):
@@ -151,6 +197,8 @@ def _formed(mask: MaskOperator, slots: Slots, dtype: torch.dtype) -> tuple[Tenso
         return tuple(
             keys.take(right) @ some.take(left).transpose(-1, -2) if some.width > 0 else left[:0] for keys, some in pairs
         )
+    if isinstance(mask, _OfPairs):
+        return tuple(map(mask.formed_at, slots.groups, queries))
     rows = mask.rows(slots, dtype)
     return tuple(keys.take(rows)[..., : some.width] for keys, some in zip(slots.groups, queries, strict=True))
 

@@ -57,7 +57,7 @@ MASKS: dict[str, Callable[[Data], Mask]] = {
     'toeplitz': lambda data: ToeplitzMask(2, 1, initial='tanh', window=3),
     'toeplitz_transposed': lambda data: ToeplitzMask(2, 1, window=2, beyond='zero', causal=0).T,
     'toeplitz_periodic': lambda data: ToeplitzMask(2, 1, 'distance', initial='tanh', periodic=True),
-    'heat_kernel': lambda data: HeatKernelMask(2),
+    'heat_kernel': lambda data: HeatKernelMask(2, tolerance=1e-13),
     'tree': lambda data: TreeMask(2),
     'tree_distance': lambda data: TreeMask(2, 'distance', max_distance=3, method='rings'),
     'tree_fft': lambda data: TreeMask(2, 'distance', max_distance=3, method='fft'),
