@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # cdt 0.6.0: clr has relative differences for z-scores, and aracne keeps every triangle of strong links, and depends on the order of nodes.
 #
-# Expected: clr and aracne are "Implementation of the Context Likelihood or Relatedness Network algorithm", and "of the ARACNE algorithm", with
-# "Ref" to Faith et al. 2007, and Margolin et al. 2006 (docstrings of cdt.utils.graph). CLR: z = max(0, (M_ij - mean_i) / standard deviation_i).
-# ARACNE: the weakest link of each triangle goes (with no tolerance), "irrespective of whether its edges have been marked for removal by prior
-# DPI applications to different triplets", so that the network "is independent of the order in which the triplets are examined".
-# Seen: cdt/utils/graph.py computes the standard deviations for clr, but divides by the means. aracne removes the weakest link of a triangle
-# only if it is below an undocumented constant, W0=0.05, and not zero. So results depend on the unit of the weights: bits or nats. With all
-# weights below W0, a link that is removed saves the next triangle from removals, so that they depend on the order of the nodes.
+# Expected: clr and aracne are "Implementation of the Context Likelihood or Relatedness Network algorithm", and "of the ARACNE algorithm",
+# with "Ref" to Faith et al. 2007, and Margolin et al. 2006 (docstrings of cdt.utils.graph). CLR: z = max(0, (M_ij - mean_i) / standard
+# deviation_i). ARACNE: the weakest link of each triangle goes, with no tolerance. Links removed for the sake of other triangles still
+# count, so that the order of the triangles makes no difference (Margolin et al.).
+# Seen: cdt/utils/graph.py computes the standard deviations for clr, but divides by the means. aracne removes the weakest link of a
+# triangle only if it is below an undocumented constant, W0=0.05, and not zero. So results depend on the unit of the weights: bits or
+# nats. With all weights below W0, a link that is removed saves the next triangle from removals, so that they depend on the order of the
+# nodes.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
@@ -68,7 +69,8 @@ for (i, j), weight in {(0, 1): 0.04, (0, 2): 0.03, (1, 2): 0.02, (1, 3): 0.01, (
 order = [1, 2, 3, 0]
 forward, back = aracne(small.copy()), np.zeros((4, 4))
 back[np.ix_(order, order)] = aracne(small[np.ix_(order, order)].copy())
-print(f'aracne, two triangles: links {links(forward)}, with the nodes in another order {links(back)}, by the definition {links(by_definition(small))}')
+print(f'aracne, two triangles: links {links(forward)}, with the nodes in another order {links(back)}, '
+      f'by the definition {links(by_definition(small))}')  # fmt: skip
 assert links(forward) == [(0, 1), (0, 2), (1, 3), (2, 3)] and links(back) == [(0, 1), (0, 2), (2, 3)], 'this has changed'
 assert links(by_definition(small)) == [(0, 1), (0, 2), (2, 3)], 'the definition is wrong'
 PY

@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # clusim 0.4: the adjusted mutual information of a clustering and itself is 1.64 with logbase=e, and 4.35 with logbase=10.
 #
-# Expected: adj_mi, "logbase: The base of all logarithms (recommended to use 2 for bits)" (docstring). The adjusted value is a quotient of two
-# differences of informations, so that the base cancels. Two equal clusterings have 1, as in adjusted_mutual_info_score of scikit-learn.
-# Seen: the expectation and the entropies of clusim/sim.py have the base logbase. But the mutual information is taken from nmi, which has no
-# such argument, and always has the base 2. So the value changes with the base, also its sign. The base 2 is right.
+# Expected: adj_mi, "logbase: The base of all logarithms (recommended to use 2 for bits)" (docstring). The adjusted value is a quotient of
+# two differences of informations, so that the base cancels. Two equal clusterings have 1, as in adjusted_mutual_info_score of
+# scikit-learn.
+# Seen: the expectation and the entropies of clusim/sim.py have the base logbase. But the mutual information is taken from nmi, which has
+# no such argument, and always has the base 2. So the value changes with the base, also its sign. The base 2 is right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

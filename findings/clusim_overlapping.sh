@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # clusim 0.4: onmi and overlap_quality, the measures for overlapping clusterings, have other entropies than their definitions.
 #
-# Expected: onmi is the "overlapping normalized mutual information" of Lancichinetti, Fortunato and Kertesz (2009), which has for each pair of
-# clusters the four shares of elements: in both, in one of them only (twice), and in neither. overlap_quality is that of Ahn et al. (2010),
-# the mutual information of the numbers of clusters of the elements (docstrings, clusim.sim). It is at most the entropy of either, and zero
-# for independent numbers.
-# Seen: for onmi, clusim/sim.py takes all that is not in both clusters, 1 - P(both), for the share in neither. So the conditional entropies
-# are wrong, and so is the condition by which clusters are compared at all. For overlap_quality, it adds the joint entropy, where the
-# mutual information subtracts it: the value of two clusterings that have nothing to do with each other is the greatest.
+# Expected: onmi is the "overlapping normalized mutual information" of Lancichinetti, Fortunato and Kertesz (2009), which has for each
+# pair of clusters the four shares of elements: in both, in one of them only (twice), and in neither. overlap_quality is that of Ahn et
+# al. (2010), the mutual information of the numbers of clusters of the elements (docstrings, clusim.sim). It is at most the entropy of
+# either, and zero for independent numbers.
+# Seen: for onmi, clusim/sim.py takes all that is not in both clusters, 1 - P(both), for the share in neither. So the conditional
+# entropies are wrong, and so is the condition by which clusters are compared at all. For overlap_quality, it adds the joint entropy,
+# where the mutual information subtracts it: the value of two clusterings that have nothing to do with each other is the greatest.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # clusim 0.4: the Pearson correlation of a clustering and itself is 0.004, and falls with the number of elements.
 #
-# Expected: pearson_correlation "calculates the Pearson Correlation between two clusterings", "between -1.0 and 1.0" (docstring). It is the
-# correlation of the indicators of pairs of elements that are in one cluster, for which 1 says that they are equal.
+# Expected: pearson_correlation "calculates the Pearson Correlation between two clusterings", "between -1.0 and 1.0" (docstring). It is
+# the correlation of the indicators of pairs of elements that are in one cluster, for which 1 says that they are equal.
 # Seen: the formula, in clusim/sim.py and in the docstring, divides by the product of the four margins. The coefficient of correlation has
 # the square root of this product, without which the value has the unit of one over pairs squared. Larger sets of elements have smaller
 # values, and those of sets of different sizes can't be compared. corrected_chance of it depends on the size, too.

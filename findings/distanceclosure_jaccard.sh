@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # distanceclosure 0.5 with SciPy 1.17.1: the default Jaccard proximity of numbers ignores the numbers, unlike its documented example.
 #
-# Expected: pairwise_proximity(metric='jaccard') is a "numeric item-wise comparison", "the default and most commonly used version. Implemented
-# from scipy.spatial.distance". The docstring has an example of four rows, which agree in 4, 3, 2 or 1 of four items, and its result. The
-# package asks for "scipy>=1.7".
-# Seen: scipy.spatial.distance.jaccard takes "array_like of bools", and takes numbers that are not zero for True, since SciPy 1.15. So all rows
-# of positive numbers have the proximity 1, also those that agree nowhere. 'jaccard' is 'jaccard_binary' then. With SciPy 1.14.1 the example
-# is right.
+# Expected: pairwise_proximity(metric='jaccard') is a "numeric item-wise comparison", "the default and most commonly used version.
+# Implemented from scipy.spatial.distance". The docstring has an example of four rows, which agree in 4, 3, 2 or 1 of four items, and its
+# result. The package asks for "scipy>=1.7".
+# Seen: scipy.spatial.distance.jaccard takes "array_like of bools", and takes numbers that are not zero for True, since SciPy 1.15. So all
+# rows of positive numbers have the proximity 1, also those that agree nowhere. 'jaccard' is 'jaccard_binary' then. With SciPy 1.14.1 the
+# example is right.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

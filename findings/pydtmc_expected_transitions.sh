@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
 # PyDTMC 8.7.0: the expected transitions of a Markov chain in 4 steps are 8, and in 5 steps 16, and wrong for complex eigenvalues beyond.
 #
-# Expected: expected_transitions(steps) is "the expected number of transitions performed by the Markov chain after N steps, given the initial
-# distribution of the states" (docstring), for each pair of states. There is one transition in each step, so that they sum up to N. With the
-# distribution p_i after i steps, they are the sum over i < N of diag(p_i) P.
-# Seen: pydtmc/measures.py has one array under two names, the distribution and its sum. Adding to the sum changes the distribution, so that
-# it doubles in each step: 1, 2, 4, 8 and so on, for N up to the number of states. For more steps, eigenvectors are used, of which only
-# the real part is kept. With real eigenvalues the result is right. With complex ones, as of a chain with a preferred cycle, it is not, and
-# may be negative. time_relaxations and time_correlations at times beyond the number of states use them, too, and are wrong as well.
+# Expected: expected_transitions(steps) is "the expected number of transitions performed by the Markov chain after N steps, given the
+# initial distribution of the states" (docstring), for each pair of states. There is one transition in each step, so that they sum up to
+# N. With the distribution p_i after i steps, they are the sum over i < N of diag(p_i) P.
+# Seen: pydtmc/measures.py has one array under two names, the distribution and its sum. Adding to the sum changes the distribution, so
+# that it doubles in each step: 1, 2, 4, 8 and so on, for N up to the number of states. For more steps, eigenvectors are used, of which
+# only the real part is kept. With real eigenvalues the result is right. With complex ones, as of a chain with a preferred cycle, it is
+# not. time_relaxations and time_correlations at times beyond the number of states use them, too, and are wrong as well.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet PyDTMC==8.7.0 numpy==1.26.4 scipy==1.13.1 networkx==3.4.2 matplotlib==3.9.4
+"$folder/venv/bin/pip" install --quiet PyDTMC==8.7.0 numpy==1.26.4 scipy==1.13.1 networkx==3.4.2 matplotlib==3.7.3
 cd "$folder"
 OMP_NUM_THREADS=1 "$folder/venv/bin/python" -W ignore - <<'PY'
 from importlib.metadata import version

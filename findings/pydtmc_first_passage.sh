@@ -1,17 +1,18 @@
 #!/usr/bin/env bash
 # PyDTMC 8.7.0: the first passage probabilities to a set of two states add up to 2.
 #
-# Expected: first_passage_probabilities "computes the first passage probabilities of the Markov chain after N steps, given the initial state and,
-# optionally, the first passage states" (docstring). The first passage to a set of states is the first visit to any of them. It happens once,
-# so that the probabilities over all steps add up to 1 in an irreducible chain. hitting_times takes a set of states in this sense.
-# Seen: pydtmc/measures.py adds the probabilities of the first visits to each state, on paths that may have visited the others before. For one
-# state it is right. For all four states of a chain, the sum is 4, and the probability of the second step is above 1/2, where the first
-# step has reached the set with probability 1.
+# Expected: first_passage_probabilities "computes the first passage probabilities of the Markov chain after N steps, given the initial
+# state and, optionally, the first passage states" (docstring). The first passage to a set of states is the first visit to any of them. It
+# happens once, so that the probabilities over all steps add up to 1 in an irreducible chain. hitting_times takes a set of states in this
+# sense.
+# Seen: pydtmc/measures.py adds the probabilities of the first visits to each state, on paths that may have visited the others before. For
+# one state it is right. For all four states of a chain, the sum is 4, and the probability of the second step is above 1/2, where the
+# first step has reached the set with probability 1.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet PyDTMC==8.7.0 numpy==1.26.4 scipy==1.13.1 networkx==3.4.2 matplotlib==3.9.4
+"$folder/venv/bin/pip" install --quiet PyDTMC==8.7.0 numpy==1.26.4 scipy==1.13.1 networkx==3.4.2 matplotlib==3.7.3
 cd "$folder"
 OMP_NUM_THREADS=1 "$folder/venv/bin/python" -W ignore - <<'PY'
 from importlib.metadata import version

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # pymnet 1.0.0: the overlay network of a directed network is undirected, with the sum of the weights of both directions.
 #
-# Expected: overlay_network "Returns the overlay network of a multilayer network with 1 aspect". The overlay adds the adjacency matrices of the
-# layers. So it is directed for directed layers, as aggregate(net, 1) of the same module is.
+# Expected: overlay_network "Returns the overlay network of a multilayer network with 1 aspect". The overlay adds the adjacency matrices
+# of the layers. So it is directed for directed layers, as aggregate(net, 1) of the same module is.
 # Seen: pymnet/transforms.py goes through both directions, if the network is directed. But the new network has the default, undirected, so
 # that the weights of 1 -> 2 and 2 -> 1 are added up.
 set -euo pipefail

@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # sempler 0.2.14: a cycle of edges with negative weights is taken for a DAG, and is sampled, and orders with weights of both signs are wrong.
 #
-# Expected: LGANM "Raises ValueError If the given connectivity does not correspond to a DAG": "An exception is thrown when the connectivity matrix
-# does not correspond to a DAG", with a cycle as the example. Weights have any sign. utils.topological_ordering takes "the adjacency matrix of
-# the graph, where A[i, j] != 0 => i -> j", and returns each node once, after its parents (docstrings).
-# Seen: sempler/utils.py finds nodes without parents by a sum of weights of zero, and edges that are left in cycles by a sum above zero. So
-# a cycle passes if the sum of its weights is negative, and LGANM gives samples of it. A node whose weights cancel, as 1 and -1, comes before
-# its parents, and once more after them.
+# Expected: LGANM "Raises ValueError If the given connectivity does not correspond to a DAG": "An exception is thrown when the
+# connectivity matrix does not correspond to a DAG", with a cycle as the example. Weights have any sign. utils.topological_ordering takes
+# "the adjacency matrix of the graph, where A[i, j] != 0 => i -> j", and returns each node once, after its parents (docstrings).
+# Seen: sempler/utils.py finds nodes without parents by a sum of weights of zero, and edges that are left in cycles by a sum above zero.
+# So a cycle passes if the sum of its weights is negative, and LGANM gives samples of it. A node whose weights cancel, as 1 and -1, comes
+# before its parents, and once more after them.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
