@@ -6,8 +6,8 @@
 # log(d_min) - (alpha + 1) * the sum of log(d), for the degrees d >= d_min. Nettack has that in targeted_attack/nettack.py of the same
 # package.
 # Seen: compute_log_likelihood of deeprobust/graph/utils.py adds the last term. So a sequence is the more likely, the greater its degrees,
-# also if no power law has them, and all log likelihoods of probabilities are positive. The ratio of the test, for which Metattack has the
-# same threshold as Nettack, 0.004, is more than twice as large. One edge more in a scale-free graph is forbidden, which the test allows.
+# also if no power law has them, and the log likelihoods are above zero. The ratio of the test, for which Metattack has the same threshold
+# as Nettack, 0.004, is more than twice as large. One edge more in a scale-free graph is forbidden, which the test allows.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -2,8 +2,8 @@
 # pymnet 1.0.0: threshold ignores ignoreCouplingEdges, and has a NameError for all networks whose layers have different nodes.
 #
 # Expected: threshold(net, threshold, method=">=", ignoreCouplingEdges=False) has an argument not to cut the edges that couple the layers.
-# It copies networks that are not fully interconnected, as relabel and subnet of the same module do (documentation: "fully_interconnected:
-# Determines if the network is node-aligned, i.e. all nodes are on all layers").
+# It copies networks that are not fully interconnected, as relabel and subnet of the same module do (docstring: "fullyInterconnected:
+# Determines if the network is fully interconnected, i.e. all nodes are shared between all layers").
 # Seen: nothing reads ignoreCouplingEdges. Both values cut the couplings of weight 1 from the intra-layer edges of weight 5, at a
 # threshold of 2. For a network with fullyInterconnected=False, pymnet/transforms.py reads "lnodelayer", which is not defined, for
 # nodelayer.

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # scikit-fingerprints 2.1.0: the count similarity of two fingerprints of its own is wrong, since 8-bit integers overflow.
 #
-# Expected: tanimoto_count_similarity takes "count" arrays, and "The calculated similarity falls within the range [0, 1]". It is the same
-# as in bulk_tanimoto_count_similarity of both. For vectors of zeros and ones it is tanimoto_binary_similarity (docstrings,
-# skfp.distances).
+# Expected: tanimoto_count_similarity takes a "count input array or sparse matrix", and "Calculated similarity falls within the range of
+# [0, 1]". It is the same as in bulk_tanimoto_count_similarity of both. For vectors of zeros and ones it is tanimoto_binary_similarity
+# (docstrings, skfp.distances).
 # Seen: products of the vectors are summed in their own type. Fingerprints with count=False are uint8, so that a sum above 255 wraps
 # around, as does the sum of the squares of counts above 15. The Tanimoto and Dice similarities of two vectors, dense or sparse, are far
 # off, and may be above 1. There is no warning. The bulk functions convert to floating point first, and are right, and so are fingerprints
