@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pymnet 1.0.0: threshold ignores ignoreCouplingEdges, and has a NameError for all networks whose layers have different nodes.
+# pymnet 1.0.0: threshold ignores ignoreCouplingEdges, and has a NameError for all networks that are not fully interconnected.
 #
 # Expected: threshold(net, threshold, method=">=", ignoreCouplingEdges=False) has an argument not to cut the edges that couple the layers.
 # It copies networks that are not fully interconnected, as relabel and subnet of the same module do (docstring: "fullyInterconnected:
