@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# PyDTMC 8.7.0: the expected transitions of a Markov chain in 4 steps are 8, and in 5 steps 16, and wrong for complex eigenvalues beyond.
+# PyDTMC 8.7.0: the expected transitions of a Markov chain in 3 steps are 4, and in 4 steps 8, and wrong for complex eigenvalues beyond.
 #
 # Expected: expected_transitions(steps) is "the expected number of transitions performed by the Markov chain after N steps, given the
 # initial distribution of the states" (docstring), for each pair of states. There is one transition in each step, so that they sum up to

@@ -4,7 +4,7 @@
 # Expected: harris_lahey_binary_similarity "falls within the range [0, n], where n is the length of vectors", and "Passing all-zero or
 # all-one vectors to this function results in a similarity of n". Only with normalized=True the range is [0, 1] (docstring).
 # Seen: the case is answered with 1 before the argument normalized is looked at, also in bulk_harris_lahey_binary_similarity. So two
-# vectors of 1024 zeros have the similarity 1, and vectors that share one more bit with each other have 1024. Two vectors of zeros are
+# vectors of 1024 zeros have the similarity 1, and two equal vectors with a single one have 1024. Two vectors of zeros are
 # nearly as dissimilar as can be. With normalized=True it is right.
 set -euo pipefail
 folder=$(mktemp -d)
