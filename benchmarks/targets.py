@@ -310,7 +310,7 @@ def _of_table(target: Target, column: str, folder: Path) -> Figures:
     return {
         name: float(row[column])
         for name, row in zip(names, rows, strict=True)
-        if row[column] not in ('', '-') and any(part in name for part in target.wanted)
+        if row.get(column, '') not in ('', '-') and any(part in name for part in target.wanted)
     }
 
 
