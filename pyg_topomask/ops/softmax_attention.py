@@ -168,8 +168,12 @@ def entries_of_pairs(mask: MaskOperator, **wanted: Any) -> Entries:
     return _all_entries(mask, segments, segments.position, torch.promote_types(mask.dtype, torch.float32))
 
 
-def _all_entries(mask: MaskOperator, segments: Segments, position: Tensor, dtype: torch.dtype) -> Entries:
+def _all_entries(mask: MaskOperator | _OfPairs, segments: Segments, position: Tensor, dtype: torch.dtype) -> Entries:
     pattern, _ = all_pairs(segments)
+    if isinstance(mask, _OfPairs):
+        values = mask.values.index_select(1, mask.first[pattern.row.long()] + pattern.col)
+        scale = mask.column_scale
+        return Entries(pattern, values if scale is None else values * scale.t().index_select(1, pattern.col.long()))
     groups = groups_of_constants(segments.constants(), segments.num_nodes)
     with torch.autocast(device_type=position.device.type, enabled=False):
         rows = mask.rows(Slots(position, groups, 0, segments.largest), dtype)

@@ -84,6 +84,21 @@ def dense_attention(q: Tensor, k: Tensor, v: Tensor, matrix: Tensor) -> Tensor:
     return torch.einsum('hnm,mhd->nhd', share, v)
 
 
+@pytest.mark.parametrize('name', ['heat_kernel', 'rwgnk', 'sin_degree'])
+def test_second_derivatives_are_those_of_a_dense_bias(name: str) -> None:
+    data = paths()
+    mask = MASKS[name](data).double()
+    leaves = [tensor.requires_grad_() for tensor in inputs(24)]
+    wanted = [*leaves, *mask.parameters()]
+
+    def second(out: Tensor) -> tuple[Tensor, ...]:
+        first = torch.autograd.grad(out.square().sum(), wanted, create_graph=True)
+        return torch.autograd.grad(sum(each.square().sum() for each in first), wanted)
+
+    expected = second(dense_attention(*leaves, dense(mask, data)))
+    torch.testing.assert_close(second(masked_softmax_attention(*leaves, mask(data))), expected, rtol=1e-6, atol=1e-8)
+
+
 @pytest.mark.parametrize('name', MASKS)
 def test_it_is_softmax_attention_with_the_logarithm_of_the_mask(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     data = paths()
