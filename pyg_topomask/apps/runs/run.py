@@ -2,11 +2,13 @@ r"""A training run: its folder, its epochs, its progress bar, and the checkpoint
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import os
 import statistics
 import sys
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -85,6 +87,9 @@ Row = dict[str, float]
 #: The file that only finished runs have.
 RESULT = 'result.json'
 
+#: The share of the time of a run that its checkpoints may take.
+SHARE = 0.02
+
 #: What every run writes. :obj:`last.pt` stands before the others, because a run without it cannot be resumed.
 FILES = (RESULT, LAST, 'config.yaml', 'metrics.csv', BEST)
 
@@ -92,7 +97,8 @@ FILES = (RESULT, LAST, 'config.yaml', 'metrics.csv', BEST)
 @dataclass(eq=False)
 class Run:
     r"""A training run in a folder. It may be killed at any moment, and a resumed run gives the same numbers as an uninterrupted
-    run.
+    run. It repeats the epochs since the last checkpoint, which is of the last epoch, or, where epochs are short, of one that
+    ended at most 50 times the time before that a checkpoint takes.
 
     The folder contains the configuration (:obj:`config.yaml`), one row per epoch (:obj:`metrics.csv`), the checkpoint to
     resume from (:obj:`checkpoints/last.pt`), and the model of the best epoch (:obj:`checkpoints/best.pt`). At the end, it also
@@ -124,6 +130,9 @@ class Run:
         self.last_file, self.best_file = self.folder / LAST, self.folder / BEST
         self.history: list[Row] = []
         self._loaded: list[object] | None = None
+        self._unwritten: dict[str, Any] | None = None
+        self._unwritten_best: dict[str, Any] | None = None
+        self._due = -math.inf  # when the next checkpoint may be written
 
     @property
     def best(self) -> Row | None:
@@ -193,31 +202,52 @@ class Run:
             self.last_file.parent.mkdir(exist_ok=True)
             self._write_metrics()
             write_atomically(self.folder / 'config.yaml', self.config.encode())
-            yield
+            try:
+                yield
+            finally:
+                if self._unwritten is not None:  # an error, or Ctrl-C
+                    self._write_metrics()
 
     def save(self, kept: dict[str, Any], **state: Any) -> None:
-        r"""Writes :obj:`metrics.csv`, the best model if the last epoch is the best one, and the checkpoint to resume from. All
-        processes call this; process 0 writes.
+        r"""Writes :obj:`metrics.csv`, the best model if there is a new one, and the checkpoint to resume from, unless they would
+        take more than :obj:`SHARE` of the time. What is not written now, a later call or :meth:`load_best` writes. All processes
+        call this; process 0 writes.
 
         Both checkpoints hold what :obj:`kept` holds, the configuration (:obj:`config`) and the row of the best epoch
         (:obj:`best`). The one to resume from also holds :obj:`state`, such as that of the optimizer, the :obj:`history`, and
         the states of the random number generators of all processes (:obj:`rng`).
         """
-        states = gather(rng_state())
+        due = gather(time.monotonic() >= self._due)[0]
+        self._unwritten = {**kept, **state, 'rng': rng_state()}
+        if self.best is not None and self.best is self.history[-1]:
+            self._unwritten_best = kept if due else copy.deepcopy(kept)  # training changes it
+        if due:
+            self._write()
+
+    def _write(self) -> None:
+        r"""Writes what :meth:`save` left unwritten. All processes call this; process 0 writes."""
+        last, best = self._unwritten, self._unwritten_best
+        self._unwritten = self._unwritten_best = None
+        if last is None:
+            return
+        start = time.monotonic()
+        states = gather(last['rng'])
         if rank() > 0:
             return
-        best = self.best
-        kept = {**kept, 'config': self.config, 'best': best}
         self._write_metrics()
-        if best is not None and best is self.history[-1]:
-            save_checkpoint(self.best_file, kept)
+        shared = {'config': self.config, 'best': self.best}
+        if best is not None:
+            save_checkpoint(self.best_file, {**best, **shared})
         # Last, because a resumed run continues after the epochs of this file.
-        save_checkpoint(self.last_file, {**kept, **state, 'history': self.history, 'rng': states})
+        save_checkpoint(self.last_file, {**last, **shared, 'history': self.history, 'rng': states})
+        now = time.monotonic()
+        self._due = now + (now - start) / SHARE
 
     def load_best(self) -> dict[str, Any]:
         r"""Returns the checkpoint of the best epoch, or of the last epoch if none was validated. All processes call this.
         Raises a :class:`ValueError` if it is missing or damaged, or another run has replaced it, where there are no locks.
         """
+        self._write()
         # The files hold the row of process 0; that of other processes has other seconds.
         best = gather(self.best)[0]
         checkpoint = load_best(self.folder, self.config, (*self.free, self.length))

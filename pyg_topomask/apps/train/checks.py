@@ -61,7 +61,7 @@ UNREAD = {
     'gt.full_graph': 'which nodes attend to which is what the attention says',
     'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
     'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
-    'train.ckpt_period': 'checkpoints are written after every epoch',
+    'train.ckpt_period': 'checkpoints are written after every epoch, or as often as 2 % of the time allows',
     'train.enable_ckpt': 'checkpoints are always written, for --resume',
     'train.epoch_resume': '--resume continues after the last finished epoch',
     'train.iter_per_epoch': 'an epoch is once over the data, but with saint samplers',

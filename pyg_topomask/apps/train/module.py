@@ -109,7 +109,8 @@ def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | 
 
 
 class RunModule(GraphGymModule):
-    r"""A network of GraphGym that records its epochs in a run, and saves the run at the end of each epoch.
+    r"""A network of GraphGym that records its epochs in a run, and saves the run at the end of each epoch, see
+    :meth:`~pyg_topomask.apps.runs.Run.save`.
 
     Each of several processes takes its part of every batch. Gradients and metrics cover all processes, and process 0 writes.
 

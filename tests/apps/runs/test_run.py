@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import torch
 
+from pyg_topomask.apps.runs import run as module_of_runs
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint, set_rng_state
 from pyg_topomask.apps.runs.devices import find_device
 from pyg_topomask.apps.runs.run import EpochBar, Row, Run, clear_run, locked
@@ -105,6 +106,55 @@ def test_a_finished_run_without_its_best_model_keeps_its_result(tmp_path: Path, 
         run.load(resume=True)
     assert json.loads((tmp_path / 'result.json').read_text())['test_auc'] == 0.5
     assert run.load(resume=False) is None
+
+
+def test_checkpoints_take_their_share_of_the_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 100.0
+
+    def save_slowly(path: Path, state: dict[str, Any]) -> None:
+        nonlocal now
+        now += 0.5  # seconds
+        save_checkpoint(path, state)
+
+    monkeypatch.setattr(module_of_runs, 'SHARE', 0.125)
+    monkeypatch.setattr(module_of_runs, 'save_checkpoint', save_slowly)
+    monkeypatch.setattr(module_of_runs.time, 'monotonic', lambda: now)
+    run, model = Run(tmp_path, '{lr: 0.1}', 'val_auc'), torch.zeros(1)
+    written = []
+    with pytest.raises(KeyboardInterrupt), run.open():
+        for epoch, auc in enumerate((0.5, 0.25, 0.75, 0.5, 0.5, 0.5, 0.5)):
+            now += 2.5
+            model += 1  # in place, as in training
+            run.history.append({'epoch': epoch, 'val_auc': auc, 'seconds': 2.5})
+            run.save({'model': model}, optimizer=model)
+            last, best = (load_checkpoint(path) for path in (run.last_file, run.best_file))
+            assert last['model'] == last['optimizer'] == len(last['history'])
+            assert best['model'] == best['best']['epoch'] + 1
+            assert last['best'] == best['best']
+            written.append((len(last['history']), int(best['model'])))
+        raise KeyboardInterrupt
+    # Two files at the first epoch take a second, so that the next are due after eight.
+    assert written == [(1, 1), (1, 1), (1, 1), (1, 1), (5, 3), (5, 3), (5, 3)]
+    # Rows are there up to the interruption, and a resumed run continues after the checkpoint.
+    assert len((tmp_path / 'metrics.csv').read_text().splitlines()) == 1 + 7
+    assert len(Run(tmp_path, '{lr: 0.1}', 'val_auc').load(resume=True)['history']) == 5
+
+
+def test_what_is_not_yet_written_is_written_at_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_of_runs, 'SHARE', 1e-9)
+    run, model = Run(tmp_path, '{lr: 0.1}', 'val_auc'), torch.zeros(1)
+    with run.open():
+        for epoch, auc in enumerate((0.25, 0.75, 0.5)):
+            model += 1
+            run.history.append({'epoch': epoch, 'val_auc': auc, 'seconds': 1.0})
+            run.save({'model': model}, optimizer=model)
+        state = torch.get_rng_state()
+        torch.rand(3)  # after the last epoch
+        assert len(load_checkpoint(run.last_file)['history']) == 1
+        assert run.load_best()['model'] == 2
+    last = load_checkpoint(run.last_file)
+    assert (len(last['history']), last['model'], last['optimizer'], last['best']['epoch']) == (3, 3, 3, 1)
+    assert torch.equal(last['rng'][0]['torch'], state)
 
 
 def test_best() -> None:
