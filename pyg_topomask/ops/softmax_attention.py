@@ -21,9 +21,9 @@ from pyg_topomask.ops.attention_op import AttentionInputs, all_pairs, attention_
 from pyg_topomask.ops.masked_linear_attention import check_shapes
 from pyg_topomask.ops.normalize import capped, moderate, row_size
 from pyg_topomask.ops.routes.choice import prepared_blocks
-from pyg_topomask.ops.softmax_entries import attend_softmax, check_entries, plain_softmax, scaled_queries
+from pyg_topomask.ops.softmax_entries import attend_softmax, check_range, plain_softmax, scaled_queries
 from pyg_topomask.utils.checks import check_probability
-from pyg_topomask.utils.functorch import readable
+from pyg_topomask.utils.functorch import readable, unwrapped
 from pyg_topomask.utils.precision import wide_dtype
 from pyg_topomask.utils.random import splitmix
 
@@ -44,7 +44,8 @@ def masked_softmax_attention(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator
 
     Over the entries of a sparse mask, time and memory are linear in their number. For other masks, all pairs of nodes of a
     graph are compared. Rows of the mask are formed some at a time, and again in the backward pass, so that memory is linear in
-    the number of nodes. Second derivatives take a number for each pair.
+    the number of nodes. Beyond that, a CPU keeps terms of heat kernels and exact RWGNKs, up to 256 MB, which no parameter
+    changes. Second derivatives take a number for each pair.
 
     Args:
         q (torch.Tensor): Queries, :obj:`[N, H, d]`.
@@ -93,8 +94,9 @@ _FORMED, _TILE = 2**21, 2**17
 _LARGEST = 2**15
 # The largest number of pairs whose coefficients are returned.
 _MOST_PAIRS = 2**26
-# Entries within this factor of 1 multiply exponentials, which then neither overflow nor vanish where others do not.
-_MODERATE = 2.0**24
+# Entries within this factor of 1 multiply exponentials, which then neither overflow nor vanish where others do not. If the
+# largest entry of each row is, and scores are at most the second number, at least their sum does not vanish.
+_MODERATE, _NEAR = 2.0**24, 20.0
 # Chances are whole numbers of 2^-63.
 _CERTAIN = 2**63 - 1
 
@@ -102,45 +104,60 @@ _CERTAIN = 2**63 - 1
 @register
 @dataclass(eq=False)
 class _OfPairs:
-    r"""The entries of a mask at all pairs of nodes of the same graph, by row.
+    r"""The entries of a mask at all pairs of nodes of the same graph, as combinations of :math:`K` stored terms.
 
     Args:
-        values (torch.Tensor): The entries, :obj:`[H or 1, num_pairs]`.
+        coefficients (torch.Tensor): The coefficients of the terms, :obj:`[H, K]`.
+        terms (torch.Tensor): The terms of all pairs, by row, :obj:`[K, num_pairs]`.
         first (torch.Tensor): The place of the pair of each node and the node 0, which may be of another graph, :obj:`[N]`.
         column_scale (torch.Tensor, optional): Factors of columns, :obj:`[N, H]`.
+        error (float): Entries between this error below 0 and 0 are 0.
         heads (int): The number of heads.
         segments (Segments): The division of the nodes into graphs, which what custom operators build does not know.
     """
 
-    values: Tensor
+    coefficients: Tensor
+    terms: Tensor
     first: Tensor
     column_scale: Tensor | None
+    error: float
     heads: int
     segments: Segments = field(default=None)  # type: ignore[assignment]
 
     def formed_at(self, keys: SegmentGroup, queries: SegmentGroup) -> Tensor:
         place = self.first[queries.source].unsqueeze(1) + keys.source.unsqueeze(2)
-        entries = self.values.index_select(1, place.flatten()).view(-1, *place.shape)
+        entries = self.at(place.flatten()).view(self.coefficients.size(0), *place.shape)
         return entries if self.column_scale is None else entries * keys.take(self.column_scale.unsqueeze(-1))
+
+    def at(self, place: Tensor) -> Tensor:
+        r"""Returns the entries without factors of columns at some pairs, :obj:`[H, num_places]`."""
+        values = self.coefficients @ self.terms.index_select(1, place)
+        if self.error == 0:
+            return values
+        known = unwrapped(values)  # also while gradients are taken
+        is_known = known.device.type == 'cpu' and not torch.compiler.is_compiling()
+        if is_known and (known.numel() == 0 or bool(known.amin() > -self.error)):
+            return values.relu()
+        return values.masked_fill((values < 0) & (values > -self.error), 0.0)
 
 
 def _of_pairs(mask: MaskOperator, dtype: torch.dtype) -> _OfPairs | None:
-    r"""Returns the entries of a mask with prepared blocks, up to positive factors of rows, which cancel, if they are few."""
+    r"""Returns the entries of a mask with prepared blocks, up to positive factors of rows, which cancel."""
     blocks, segments = prepared_blocks(mask), mask.segments
-    if blocks is None or blocks.labels or blocks.error == math.inf or mask.heads * segments.num_pairs > _FORMED:
+    if blocks is None or blocks.labels or blocks.error == math.inf:
         return None
-    values = blocks.coefficients.to(dtype) @ blocks.terms(segments, dtype)
-    if blocks.error > 0:
-        values = _without_error(values, max(blocks.error, 16 * torch.finfo(dtype).eps))
+    if blocks.cache is None and mask.heads * segments.num_pairs > _FORMED:  # of learned edge weights
+        return None
     scale, node = blocks.column_scale, torch.arange(segments.num_nodes, device=segments.device)
-    first = segments.pairs(node, torch.zeros_like(node))
-    return _OfPairs(values, first, None if scale is None else scale.to(dtype), mask.heads, segments)
-
-
-def _without_error(values: Tensor, error: float) -> Tensor:
-    if values.numel() > 0 and readable(values) and bool(values.detach().amin() > -error):
-        return values.relu()
-    return values.masked_fill((values < 0) & (values > -error), 0.0)
+    return _OfPairs(
+        blocks.coefficients.to(dtype),
+        blocks.terms(segments, dtype),
+        segments.pairs(node, torch.zeros_like(node)),
+        None if scale is None else scale.to(dtype),
+        max(blocks.error, 16 * torch.finfo(dtype).eps) if blocks.error > 0 else 0.0,
+        mask.heads,
+        segments,
+    )
 
 
 def attend_rows(q: Tensor, k: Tensor, v: Tensor, mask: MaskOperator | _OfPairs, dropout: float) -> Tensor:
@@ -171,7 +188,7 @@ def entries_of_pairs(mask: MaskOperator, **wanted: Any) -> Entries:
 def _all_entries(mask: MaskOperator | _OfPairs, segments: Segments, position: Tensor, dtype: torch.dtype) -> Entries:
     pattern, _ = all_pairs(segments)
     if isinstance(mask, _OfPairs):
-        values = mask.values.index_select(1, mask.first[pattern.row.long()] + pattern.col)
+        values = mask.at(mask.first[pattern.row.long()] + pattern.col)
         scale = mask.column_scale
         return Entries(pattern, values if scale is None else values * scale.t().index_select(1, pattern.col.long()))
     groups = groups_of_constants(segments.constants(), segments.num_nodes)
@@ -207,30 +224,44 @@ def _formed(mask: MaskOperator | _OfPairs, slots: Slots, dtype: torch.dtype) -> 
     return tuple(keys.take(rows)[..., : some.width] for keys, some in zip(slots.groups, queries, strict=True))
 
 
+def _are_near(q: Tensor, k: Tensor) -> bool:
+    r"""Returns whether no score is far from 0, as far as the numbers are readable."""
+    if not readable(q, k) or 0 in q.shape:
+        return False
+    return bool(torch.linalg.vector_norm(q, dim=-1).amax() * torch.linalg.vector_norm(k, dim=-1).amax() <= _NEAR)
+
+
 class _Block(NamedTuple):
     r"""A mask for keys and queries, 1 at padding.
 
     Args:
         entries (torch.Tensor): Its entries, :obj:`[H or 1, G, n, S]`.
+        positive (bool): Whether no entry is 0.
         logarithm (torch.Tensor, optional): Their logarithms, if exponentials times the entries might overflow or vanish.
         padding (torch.Tensor, optional): Which keys are padding, :obj:`[G, n, 1]`, if some are.
     """
 
     entries: Tensor
+    positive: bool
     logarithm: Tensor | None
     padding: Tensor | None
 
     @classmethod
-    def of(cls, group: SegmentGroup, queries: SegmentGroup, entries: Tensor) -> _Block:
+    def of(cls, group: SegmentGroup, queries: SegmentGroup, entries: Tensor, near: bool) -> _Block:
         padding = group.padding.unsqueeze(-1)
         padded = not readable(padding) or bool(padding.any())
         if padded:
             entries = entries.masked_fill(padding | queries.padding.unsqueeze(-2), 1.0)
-        check_entries(entries)
-        least, most = torch.aminmax(entries)
+        least, most = torch.aminmax(unwrapped(entries))
+        check_range(least, most)
+        positive = moderate = False
+        if readable(entries):
+            positive, moderate = bool(least > 0), bool((least > 1 / _MODERATE) & (most < _MODERATE))
+            if not moderate and near and bool(most < _MODERATE):
+                of_rows = entries.amax(-2)
+                moderate = bool(((of_rows > 1 / _MODERATE) | (of_rows == 0)).all())
         # Logarithms take as long as all products.
-        moderate = readable(entries) and bool((least > 1 / _MODERATE) & (most < _MODERATE))
-        return cls(entries, None if moderate else entries.log(), padding if padded else None)
+        return cls(entries, positive, None if moderate else entries.log(), padding if padded else None)
 
     def place(self, head: int) -> int:
         r"""Returns where the entries of a head are."""
@@ -241,11 +272,17 @@ class _Block(NamedTuple):
         place, query = (self.place(head), graphs), query.transpose(1, 2)
         if self.logarithm is None:
             alpha = self._softmax(torch.bmm(key, query), graphs).mul_(self.entries[place])
-            return alpha.div_(alpha.sum(1, keepdim=True))
+            total = alpha.sum(1, keepdim=True)
+            return alpha.div_(total if self.positive else total.masked_fill_(total == 0, 1.0))
         score = torch.baddbmm(self.logarithm[place], key, query)
         alpha = self._softmax(score, graphs)
         empty = score.amax(1, keepdim=True) == -math.inf
         return alpha.masked_fill_(empty, 0.0) if not readable(empty) or bool(empty.any()) else alpha
+
+    def divisor(self, head: int, graphs: slice) -> Tensor:
+        r"""Returns the entries, and a tiny number in place of 0, which has no coefficient and no gradient."""
+        entries = self.entries[self.place(head), graphs]
+        return entries if self.positive else entries.clamp(min=torch.finfo(entries.dtype).tiny)
 
     def _softmax(self, score: Tensor, graphs: slice) -> Tensor:
         return (score if self.padding is None else score.masked_fill_(self.padding[graphs], -math.inf)).softmax(1)
@@ -278,7 +315,7 @@ def _kept(pair: Tensor, seed: int, chance: int, like: Tensor) -> Tensor:
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, _, (dropout, position, *division), _, heads = inputs
     mask, groups = inputs.mask(), groups_of_constants(division, q.size(0))
-    out = v.new_empty(v.size(0) + 1, *v.shape[1:])
+    out, near = v.new_empty(v.size(0) + 1, *v.shape[1:]), _are_near(q, k)
     padded = [tuple(group.take(x) for x in (q, k, v)) for group in groups]
     for slots in _slots(position, groups, heads):
         formed = _formed(mask, slots, q.dtype)
@@ -286,7 +323,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
             queries, query = group[:, slots.start : slots.stop], query[:, :, slots.start : slots.stop]
             if queries.width == 0:
                 continue
-            block, product = _Block.of(group, queries, entries), value.new_empty(*query.shape[:3], value.size(3))
+            block, product = _Block.of(group, queries, entries, near), value.new_empty(*query.shape[:3], value.size(3))
             for head, some in _tiles(block.entries, q.size(1)):
                 alpha = block.coefficients(head, some, key[head, some], query[head, some])
                 keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
@@ -301,6 +338,7 @@ def _backward(
 ) -> list[Tensor]:
     q, k, v, tensors, (dropout, position, *division), _, heads = inputs
     groups = groups_of_constants(division, q.size(0))
+    near = _are_near(q, k)
     # What gradients of scores subtract.
     inner = (grads[0] * outputs[0]).sum(-1, keepdim=True)
     padded = [tuple(group.take(x) for x in (q, k, v, grads[0], inner)) for group in groups]
@@ -323,7 +361,7 @@ def _backward(
             query, key, value, upstream, subtracted = of_inputs
             of_slots = (x[:, :, slots.start : slots.stop] for x in (query, upstream, subtracted, grad_query))
             query, upstream, subtracted, grad_query = of_slots
-            block = _Block.of(group, queries, formed[place])
+            block = _Block.of(group, queries, formed[place], near)
             if block.padding is not None:
                 unused = queries.padding.unsqueeze(-1)
                 upstream, subtracted = (x.masked_fill(unused, 0.0) for x in (upstream, subtracted))
@@ -337,9 +375,7 @@ def _backward(
                 grad_query[head, some] = torch.bmm(grad_score.transpose(1, 2), key[head, some])
                 grad_key[head, some].baddbmm_(grad_score, query[head, some])
                 if learnable:
-                    # An entry of 0 has no coefficient, and no gradient.
-                    given = block.entries[block.place(head), some].clamp(min=torch.finfo(q.dtype).tiny)
-                    grad_formed[place][block.place(head), some] += grad_score.div_(given)
+                    grad_formed[place][block.place(head), some].addcdiv_(grad_score, block.divisor(head, some))
         for total, each in zip(grad_tensors, pull(tuple(grad_formed)) if learnable else (), strict=True):
             total += each
     results = [x.new_empty(x.size(0) + 1, *x.shape[1:]) for x in (q, k, v)]

@@ -55,10 +55,12 @@ def scaled_queries(q: Tensor) -> Tensor:
 
 def check_entries(mask: Tensor) -> None:
     r"""Raises an error unless all entries of a mask have a logarithm, or are 0."""
-    if torch.compiler.is_compiling():
-        return
-    entries = unwrapped(mask)
-    least, most = torch.aminmax(entries) if entries.numel() > 0 else entries.new_zeros(2)
+    if not torch.compiler.is_compiling() and mask.numel() > 0:
+        check_range(*torch.aminmax(unwrapped(mask)))
+
+
+def check_range(least: Tensor, most: Tensor) -> None:
+    r"""Raises an error unless the smallest and the largest entry of a mask have a logarithm, or are 0."""
     if not assert_on_device(
         (least >= 0) & (most < math.inf), 'mask: got negative or infinite entries; accepted: finite ones from 0'
     ):

@@ -119,6 +119,18 @@ def test_it_is_softmax_attention_with_the_logarithm_of_the_mask(name: str, monke
     torch.testing.assert_close(torch.autograd.grad((out * weight).sum(), wanted), reference, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize('scale', [1.0, 1e3])  # of scores, the largest of which may be at an entry of 0
+@pytest.mark.parametrize('factor', [1.0, 1e-9])  # of entries
+def test_zeros_beside_scores_and_entries_of_any_size(scale: float, factor: float) -> None:
+    mask = factor * CausalMask(2, order='time', strict=True).double()
+    q, k, v = (tensor.requires_grad_() for tensor in inputs(24))
+    out = masked_softmax_attention(scale * q, k, v, mask(paths()))
+    expected = dense_attention(scale * q, k, v, dense(mask, paths()))
+    torch.testing.assert_close(out, expected, rtol=1e-9, atol=1e-12)
+    gradients, references = (torch.autograd.grad(each.square().sum(), [q, k, v]) for each in (out, expected))
+    torch.testing.assert_close(gradients, references, rtol=1e-7, atol=1e-9)
+
+
 def test_binary_codes_have_rows_too() -> None:
     data, mask = Data(num_nodes=8), HypercubeMask(2, 3).double()
     q, k, v = inputs(8)
@@ -214,6 +226,7 @@ class Largest(TorchDispatchMode):
 )
 def test_no_tensor_has_a_number_for_each_pair_of_nodes(mask: Callable[[], Mask], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr('pyg_topomask.ops.softmax_attention._FORMED', 2**14)
+    monkeypatch.setattr('pyg_topomask.ops.routes.choice._MOST_PREPARED', 2**14)
     data, leaves = undirected_path(500), [torch.randn(500, 2, 4, requires_grad=True) for _ in range(3)]
     operator = mask()(data)
     with Largest() as mode:
