@@ -209,9 +209,9 @@ class Run:
                     self._write_metrics()
 
     def save(self, kept: dict[str, Any], **state: Any) -> None:
-        r"""Writes :obj:`metrics.csv`, the best model if there is a new one, and the checkpoint to resume from, unless they would
-        take more than :obj:`SHARE` of the time. What is not written now, a later call or :meth:`load_best` writes. All processes
-        call this; process 0 writes.
+        r"""Writes :obj:`metrics.csv`, the best model if there is a new one, and the checkpoint to resume from, unless they
+        would take more than :obj:`SHARE` of the time. What is not written now, a later call or :meth:`load_best` writes. All
+        processes call this; process 0 writes.
 
         Both checkpoints hold what :obj:`kept` holds, the configuration (:obj:`config`) and the row of the best epoch
         (:obj:`best`). The one to resume from also holds :obj:`state`, such as that of the optimizer, the :obj:`history`, and

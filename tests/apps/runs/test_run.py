@@ -121,18 +121,24 @@ def test_checkpoints_take_their_share_of_the_time(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(module_of_runs.time, 'monotonic', lambda: now)
     run, model = Run(tmp_path, '{lr: 0.1}', 'val_auc'), torch.zeros(1)
     written = []
-    with pytest.raises(KeyboardInterrupt), run.open():
-        for epoch, auc in enumerate((0.5, 0.25, 0.75, 0.5, 0.5, 0.5, 0.5)):
-            now += 2.5
-            model += 1  # in place, as in training
-            run.history.append({'epoch': epoch, 'val_auc': auc, 'seconds': 2.5})
-            run.save({'model': model}, optimizer=model)
-            last, best = (load_checkpoint(path) for path in (run.last_file, run.best_file))
-            assert last['model'] == last['optimizer'] == len(last['history'])
-            assert best['model'] == best['best']['epoch'] + 1
-            assert last['best'] == best['best']
-            written.append((len(last['history']), int(best['model'])))
-        raise KeyboardInterrupt
+
+    def train_and_stop() -> None:
+        nonlocal now
+        with run.open():
+            for epoch, auc in enumerate((0.5, 0.25, 0.75, 0.5, 0.5, 0.5, 0.5)):
+                now += 2.5
+                model.add_(1)  # in place, as in training
+                run.history.append({'epoch': epoch, 'val_auc': auc, 'seconds': 2.5})
+                run.save({'model': model}, optimizer=model)
+                last, best = (load_checkpoint(path) for path in (run.last_file, run.best_file))
+                assert last['model'] == last['optimizer'] == len(last['history'])
+                assert best['model'] == best['best']['epoch'] + 1
+                assert last['best'] == best['best']
+                written.append((len(last['history']), int(best['model'])))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        train_and_stop()
     # Two files at the first epoch take a second, so that the next are due after eight.
     assert written == [(1, 1), (1, 1), (1, 1), (1, 1), (5, 3), (5, 3), (5, 3)]
     # Rows are there up to the interruption, and a resumed run continues after the checkpoint.
