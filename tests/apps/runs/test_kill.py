@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import signal
 from pathlib import Path
@@ -51,6 +52,7 @@ import torch
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.datasets import images as digits
+from pyg_topomask.apps.runs import run
 from pyg_topomask.apps.train import train
 from pyg_topomask.apps.train import module
 from pyg_topomask.apps.recommend.runner import Training
@@ -87,6 +89,7 @@ def watch_for(function, name, calls):
 
 
 torch.set_num_threads(1)
+run.SHARE = float(sys.argv[3])
 images, labels = digits.digit_images()
 digits.digit_images = lambda: (images[:250], labels[:250])
 for out, resume, moment in json.loads(sys.argv[1]):
@@ -123,12 +126,14 @@ MOMENTS_OF_RECOMMENDATION = [
 ]
 
 
-def run(moments: list[tuple[str, str, int]], arguments: list[str], out: Path) -> None:
-    """Runs a command once undisturbed, in the folder "whole", and once killed at all moments, in the folder "killed"."""
+def run(moments: list[tuple[str, str, int]], arguments: list[str], out: Path, share: float) -> None:
+    """Runs a command once undisturbed, in the folder "whole", and once killed at all moments, in the folder "killed", with a
+    share of the time for checkpoints.
+    """
     killed = str(out / 'killed')
     plan = [(str(out / 'whole'), False, None), (killed, False, moments[0])]
     plan += [*((killed, True, moment) for moment in moments[1:]), (killed, True, None)]
-    status, stdout, stderr = Forked('-c', SCRIPT, json.dumps(plan), json.dumps(arguments)).wait(timeout=400)
+    status, stdout, stderr = Forked('-c', SCRIPT, json.dumps(plan), json.dumps(arguments), str(share)).wait(timeout=400)
     assert status == 0, stderr
     codes = [int(line) for line in stdout.splitlines()]
     assert codes == [0 if moment is None else -signal.SIGKILL for *_, moment in plan], stderr
@@ -157,7 +162,7 @@ def assert_nothing_unfinished(folder: Path) -> None:
 @pytest.mark.nightly
 def test_training(tmp_path: Path) -> None:
     digits = Path(__file__).parents[3] / 'graphgps_configs' / 'digits.yaml'
-    run(MOMENTS, ['train', '--cfg', str(digits), *OPTIONS.split()], tmp_path)
+    run(MOMENTS, ['train', '--cfg', str(digits), *OPTIONS.split()], tmp_path, math.inf)
     whole, killed = (tmp_path / name / digits.stem / '0' for name in ('whole', 'killed'))
     assert len(read_metrics(whole)) == 2
     assert read_metrics(killed) == read_metrics(whole)
@@ -167,14 +172,15 @@ def test_training(tmp_path: Path) -> None:
     assert_nothing_unfinished(killed)
 
 
-def test_recommendation(tmp_path: Path) -> None:
+@pytest.mark.parametrize('share', [math.inf, 1e-9])  # every epoch is written, or only the first and the last of a process
+def test_recommendation(tmp_path: Path, share: float) -> None:
     likes = torch.rand(30, 20) < 0.4
     for name, liked in (('train', likes), ('test', ~likes & (torch.rand(30, 20) < 0.2))):
         lines = [' '.join(map(str, [user, *liked[user].nonzero()[:, 0].tolist()])) for user in range(30)]
         (tmp_path / f'{name}.txt').write_text('\n'.join(lines) + '\n')
     cfg_file = tmp_path / 'small.yaml'
     cfg_file.write_text(YAML.format(folder=tmp_path))
-    run(MOMENTS_OF_RECOMMENDATION, ['train', '--cfg', str(cfg_file)], tmp_path)
+    run(MOMENTS_OF_RECOMMENDATION, ['train', '--cfg', str(cfg_file)], tmp_path, share)
     whole, killed = (tmp_path / name / 'small' / 'MGFormer' / '0' for name in ('whole', 'killed'))
     assert len(read_metrics(whole)) == 3
     assert read_metrics(killed) == read_metrics(whole)
