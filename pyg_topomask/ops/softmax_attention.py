@@ -94,9 +94,8 @@ _FORMED, _TILE = 2**21, 2**17
 _LARGEST = 2**15
 # The largest number of pairs whose coefficients are returned.
 _MOST_PAIRS = 2**26
-# Entries within this factor of 1 multiply exponentials, which then neither overflow nor vanish where others do not. If the
-# largest entry of each row is, and scores are at most the second number, at least their sum does not vanish.
-_MODERATE, _NEAR = 2.0**24, 20.0
+# Up to the second number, sums of entries times shares do not overflow. From the first on, what vanishes in them is negligible.
+_LEAST, _MOST = 2.0**-60, 2.0**100
 # Chances are whole numbers of 2^-63.
 _CERTAIN = 2**63 - 1
 
@@ -224,44 +223,31 @@ def _formed(mask: MaskOperator | _OfPairs, slots: Slots, dtype: torch.dtype) -> 
     return tuple(keys.take(rows)[..., : some.width] for keys, some in zip(slots.groups, queries, strict=True))
 
 
-def _are_near(q: Tensor, k: Tensor) -> bool:
-    r"""Returns whether no score is far from 0, as far as the numbers are readable."""
-    if not readable(q, k) or 0 in q.shape:
-        return False
-    return bool(torch.linalg.vector_norm(q, dim=-1).amax() * torch.linalg.vector_norm(k, dim=-1).amax() <= _NEAR)
-
-
 class _Block(NamedTuple):
     r"""A mask for keys and queries, 1 at padding.
 
     Args:
         entries (torch.Tensor): Its entries, :obj:`[H or 1, G, n, S]`.
         positive (bool): Whether no entry is 0.
-        logarithm (torch.Tensor, optional): Their logarithms, if exponentials times the entries might overflow or vanish.
+        moderate (bool): Whether no entry is very large.
         padding (torch.Tensor, optional): Which keys are padding, :obj:`[G, n, 1]`, if some are.
     """
 
     entries: Tensor
     positive: bool
-    logarithm: Tensor | None
+    moderate: bool
     padding: Tensor | None
 
     @classmethod
-    def of(cls, group: SegmentGroup, queries: SegmentGroup, entries: Tensor, near: bool) -> _Block:
+    def of(cls, group: SegmentGroup, queries: SegmentGroup, entries: Tensor) -> _Block:
         padding = group.padding.unsqueeze(-1)
         padded = not readable(padding) or bool(padding.any())
         if padded:
             entries = entries.masked_fill(padding | queries.padding.unsqueeze(-2), 1.0)
         least, most = torch.aminmax(unwrapped(entries))
         check_range(least, most)
-        positive = moderate = False
-        if readable(entries):
-            positive, moderate = bool(least > 0), bool((least > 1 / _MODERATE) & (most < _MODERATE))
-            if not moderate and near and bool(most < _MODERATE):
-                of_rows = entries.amax(-2)
-                moderate = bool(((of_rows > 1 / _MODERATE) | (of_rows == 0)).all())
-        # Logarithms take as long as all products.
-        return cls(entries, positive, None if moderate else entries.log(), padding if padded else None)
+        known = readable(entries)
+        return cls(entries, known and bool(least > 0), known and bool(most < _MOST), padding if padded else None)
 
     def place(self, head: int) -> int:
         r"""Returns where the entries of a head are."""
@@ -269,12 +255,17 @@ class _Block(NamedTuple):
 
     def coefficients(self, head: int, graphs: slice, key: Tensor, query: Tensor) -> Tensor:
         r"""Returns the coefficients of the queries of a head in some graphs, :obj:`[G, n, S]`."""
-        place, query = (self.place(head), graphs), query.transpose(1, 2)
-        if self.logarithm is None:
-            alpha = self._softmax(torch.bmm(key, query), graphs).mul_(self.entries[place])
+        entries, query = self.entries[self.place(head), graphs], query.transpose(1, 2)
+        if self.moderate:
+            # Logarithms take as long as all products.
+            alpha = self._softmax(torch.bmm(key, query), graphs).mul_(entries)
             total = alpha.sum(1, keepdim=True)
-            return alpha.div_(total if self.positive else total.masked_fill_(total == 0, 1.0))
-        score = torch.baddbmm(self.logarithm[place], key, query)
+            small = total < _LEAST
+            if not bool(small.any()):
+                return alpha.div_(total)
+            if not bool((small & (entries.amax(1, keepdim=True) > 0)).any()):  # rows without entries
+                return alpha.div_(total.masked_fill_(small, 1.0))
+        score = torch.baddbmm(entries.log(), key, query)
         alpha = self._softmax(score, graphs)
         empty = score.amax(1, keepdim=True) == -math.inf
         return alpha.masked_fill_(empty, 0.0) if not readable(empty) or bool(empty.any()) else alpha
@@ -315,7 +306,7 @@ def _kept(pair: Tensor, seed: int, chance: int, like: Tensor) -> Tensor:
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
     q, k, v, _, (dropout, position, *division), _, heads = inputs
     mask, groups = inputs.mask(), groups_of_constants(division, q.size(0))
-    out, near = v.new_empty(v.size(0) + 1, *v.shape[1:]), _are_near(q, k)
+    out = v.new_empty(v.size(0) + 1, *v.shape[1:])
     padded = [tuple(group.take(x) for x in (q, k, v)) for group in groups]
     for slots in _slots(position, groups, heads):
         formed = _formed(mask, slots, q.dtype)
@@ -323,7 +314,7 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
             queries, query = group[:, slots.start : slots.stop], query[:, :, slots.start : slots.stop]
             if queries.width == 0:
                 continue
-            block, product = _Block.of(group, queries, entries, near), value.new_empty(*query.shape[:3], value.size(3))
+            block, product = _Block.of(group, queries, entries), value.new_empty(*query.shape[:3], value.size(3))
             for head, some in _tiles(block.entries, q.size(1)):
                 alpha = block.coefficients(head, some, key[head, some], query[head, some])
                 keep = _keep(group[some], queries[some], head, q.size(1), dropout, q)
@@ -338,7 +329,6 @@ def _backward(
 ) -> list[Tensor]:
     q, k, v, tensors, (dropout, position, *division), _, heads = inputs
     groups = groups_of_constants(division, q.size(0))
-    near = _are_near(q, k)
     # What gradients of scores subtract.
     inner = (grads[0] * outputs[0]).sum(-1, keepdim=True)
     padded = [tuple(group.take(x) for x in (q, k, v, grads[0], inner)) for group in groups]
@@ -361,7 +351,7 @@ def _backward(
             query, key, value, upstream, subtracted = of_inputs
             of_slots = (x[:, :, slots.start : slots.stop] for x in (query, upstream, subtracted, grad_query))
             query, upstream, subtracted, grad_query = of_slots
-            block = _Block.of(group, queries, formed[place], near)
+            block = _Block.of(group, queries, formed[place])
             if block.padding is not None:
                 unused = queries.padding.unsqueeze(-1)
                 upstream, subtracted = (x.masked_fill(unused, 0.0) for x in (upstream, subtracted))

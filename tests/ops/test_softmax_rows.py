@@ -131,6 +131,16 @@ def test_zeros_beside_scores_and_entries_of_any_size(scale: float, factor: float
     torch.testing.assert_close(gradients, references, rtol=1e-7, atol=1e-9)
 
 
+@pytest.mark.parametrize('gap', [10.0, 60.0, 100.0, 300.0])
+def test_a_large_score_at_an_entry_of_zero_leaves_the_shares_of_others(gap: float) -> None:
+    data = undirected_path(3)
+    data.time = torch.arange(3)
+    key = torch.tensor([0.0, 0.7, gap]).view(3, 1, 1)
+    out = masked_softmax_attention(torch.ones(3, 1, 1), key, torch.eye(3).unsqueeze(1), CausalMask(1, order='time')(data))
+    share = math.exp(0.7) / (1 + math.exp(0.7))
+    np.testing.assert_allclose(out[1, 0].numpy(), [1 - share, share, 0], rtol=1e-5)
+
+
 def test_binary_codes_have_rows_too() -> None:
     data, mask = Data(num_nodes=8), HypercubeMask(2, 3).double()
     q, k, v = inputs(8)
