@@ -50,7 +50,7 @@ def _parser() -> _Parser:
     advice.add_argument('options', nargs='*', metavar='KEY VALUE', help='override options, such as optim.max_epoch 10')
 
     train = commands.add_parser('train', parents=[common], help='train the model of a YAML')
-    train.add_argument('--resume', action='store_true', help='continue after the last finished epoch')
+    train.add_argument('--resume', action='store_true', help='continue after the last checkpoint')
     train.add_argument('--repeat', type=int, default=1, metavar='N', help='train with N seeds (default: 1)')
 
     compare = commands.add_parser('compare', help='compare finished runs over their seeds')
@@ -194,7 +194,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             print('\ninterrupted', file=sys.stderr)
             return 130
         again = shlex.join(argv if '--resume' in argv else [argv[0], '--resume', *argv[1:]])
-        print(f'\ninterrupted; to go on from the last finished epoch: {_command()} {again}', file=sys.stderr)
+        print(f'\ninterrupted; to go on from the last checkpoint: {_command()} {again}', file=sys.stderr)
         return 130
     return 0
 

@@ -203,7 +203,7 @@ def test_the_command_to_go_on_is_one_for_a_shell(
     Path('my runs/a.yaml').touch()
     words = ['--cfg', 'my runs/a.yaml', 'topomask.mask', '{sum: [GRF, Causal]}', 'name_tag', "it's"]
     assert main(['train', *resume, *words]) == 130
-    command = capsys.readouterr().err.partition('last finished epoch: ')[2]
+    command = capsys.readouterr().err.partition('last checkpoint: ')[2]
     program = {None: ['python', '-m', 'pyg_topomask'], '/usr/bin/pyg-topomask': ['pyg-topomask']}.get(
         script, ['python', script]
     )

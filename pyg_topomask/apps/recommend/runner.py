@@ -98,7 +98,7 @@ class Training:
         return bool(len(history) >= self.options.max_epoch or 0 < self.options.patience <= stale)
 
     def run(self, resume: bool = False) -> Row:
-        r"""Trains to the end, after the last finished epoch if it resumes, and returns the metrics of the best model on the
+        r"""Trains to the end, after the last checkpoint if it resumes, and returns the metrics of the best model on the
         test interactions. Raises a :class:`ValueError` if another process trains in the folder, or the checkpoint has a
         different configuration or data.
         """

@@ -63,7 +63,7 @@ UNREAD = {
     'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
     'train.ckpt_period': 'checkpoints are written after every epoch, or as often as 2 % of the time allows',
     'train.enable_ckpt': 'checkpoints are always written, for --resume',
-    'train.epoch_resume': '--resume continues after the last finished epoch',
+    'train.epoch_resume': '--resume continues after the last checkpoint',
     'train.iter_per_epoch': 'an epoch is once over the data, but with saint samplers',
     'train.mode': 'models are trained as by custom',
     'train.skip_train_eval': 'metrics of training are those of its own forward passes',

@@ -178,7 +178,7 @@ def train(
     Args:
         cfg_file (str or Path): The YAML.
         options (list, optional): Alternating keys and values that override it. (default: :obj:`()`)
-        resume (bool, optional): Whether to continue after the last finished epoch, like :obj:`train.auto_resume`.
+        resume (bool, optional): Whether to continue after the last checkpoint, like :obj:`train.auto_resume`.
             (default: :obj:`False`)
         repeat (int, optional): Number of runs, with seeds :obj:`cfg.seed`, :obj:`cfg.seed + 1` and so on.
             (default: :obj:`1`)
