@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, from_config
 from torch_geometric.graphgym.model_builder import GraphGymModule
+from torch_geometric.graphgym.models.head import GNNNodeHead
 from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
@@ -188,22 +189,42 @@ class RunModule(GraphGymModule):
     def _lr(self) -> float:
         return float(self.trainer.optimizers[0].param_groups[0]['lr']) if self.trainer.optimizers else 0.0
 
-    def _shared_step(self, batch: Data, split: str) -> dict[str, Any]:
-        batch.split = split
-        pred, true = self(batch)
-        loss, score = labelled_loss(pred, true)
-        return {'loss': loss, 'true': true, 'pred_score': score.detach()}
+    def loaders_of_evaluation(self, loaders: list[Any]) -> list[Any]:
+        r"""Returns the loaders of validation and testing, or that of validation alone if both are about nodes of the same
+        graphs, for which the network computes the same.
+        """
+        splits, first = SPLITS[1 : 1 + len(loaders)], loaders[0]
+        of_nodes = any(isinstance(module, GNNNodeHead) for module in self.model.modules())
+        if of_nodes and all(type(each) is type(first) and each.dataset is first.dataset for each in loaders):
+            self._evaluated = [splits]
+            return [first]
+        self._evaluated = [(split,) for split in splits]
+        return loaders
 
-    def _step(self, batch: Data, split: str) -> tuple[torch.Tensor, torch.Tensor]:
-        outputs = self._shared_step(batch, split)
-        loss, true = outputs['loss'], outputs['true']
-        seconds = time.perf_counter() - self._batch_start
-        self.meters[split].update(true, outputs['pred_score'], loss, self._lr(), seconds)
-        self._batch_start = time.perf_counter()
+    def _outputs(self, batch: Data, splits: Sequence[str]) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+        r"""Yields the predictions and the labels of each split."""
+        if len(splits) == 1:
+            (batch.split,) = splits
+            yield batch.split, *self(batch)
+            return
+        masks = [batch[f'{split}_mask'] for split in splits]
+        evaluated = torch.stack(masks).any(0)
+        batch.split, batch.evaluated_mask = 'evaluated', evaluated
+        pred, true = self(batch)
+        for split, mask in zip(splits, masks, strict=True):
+            yield split, pred[mask[evaluated]], true[mask[evaluated]]
+
+    def _step(self, batch: Data, splits: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
+        r"""Adds a batch to the meters of some splits. Returns the loss and the number of labels of the last one."""
+        for split, pred, true in self._outputs(batch, splits):
+            loss, score = labelled_loss(pred, true)
+            seconds = time.perf_counter() - self._batch_start
+            self.meters[split].update(true, score.detach(), loss, self._lr(), seconds)
+            self._batch_start = time.perf_counter()
         return loss, (~true.isnan()).sum()
 
     def training_step(self, batch: Data, *args: Any, **kwargs: Any) -> torch.Tensor:
-        loss, count = self._step(batch, 'train')
+        loss, count = self._step(batch, SPLITS[:1])
         losses, counts = total(torch.stack([loss.detach().float(), count.float()]))
         self._loss = HostCopy(losses)  # of all processes, so that they stop together
         # As in GraphGPS, gradients of accumulated batches add up. Lightning averages them.
@@ -229,7 +250,7 @@ class RunModule(GraphGymModule):
         return 'the weights became infinite in an earlier step: lower optim.base_lr, or set optim.clip_grad_norm: True'
 
     def validation_step(self, batch: Data, batch_idx: int, dataloader_idx: int = 0) -> None:
-        self._step(batch, SPLITS[1 + dataloader_idx])
+        self._step(batch, self._evaluated[dataloader_idx])
 
     def finish_meters(self, epoch: int | None = None) -> Row:
         r"""Returns the metrics of all splits since the last call, and logs them if an epoch is given."""

@@ -74,12 +74,12 @@ def _reporting() -> AbstractContextManager[object]:
     return processes().reporting()
 
 
-def _fit(trainer: Any, module: RunModule, loaders: list[Any]) -> None:
+def _fit(trainer: Any, module: RunModule, training: Any, evaluation: list[Any]) -> None:
     progress = trainer.fit_loop.epoch_progress.current
     progress.processed = progress.completed = len(module.run.history)
     handler = signal.getsignal(signal.SIGINT)
     try:
-        trainer.fit(module, loaders[0], loaders[1:])
+        trainer.fit(module, training, evaluation)
     except SystemExit:  # Lightning ends like this after Ctrl-C
         if not trainer.interrupted:
             raise
@@ -143,10 +143,11 @@ def _train_seed(run_dir: Path, resume: bool, label: str | None, epochs: int) -> 
             for split in SPLITS:
                 truncate_stats(run_dir / split / 'stats.json', len(run.history))
         module.record_in(run, checkpoint, label)
+        evaluation = module.loaders_of_evaluation(loaders[1:])
         if len(run.history) < epochs:
-            _fit(trainer, module, loaders)
+            _fit(trainer, module, loaders[0], evaluation)
         module.model.load_state_dict(run.load_best()['model'])
-        trainer.validate(module, loaders[1:], verbose=False)
+        trainer.validate(module, evaluation, verbose=False)
         metrics = module.finish_meters()
         run.finish(metrics, cfg.params, memory.bytes())
     return metrics

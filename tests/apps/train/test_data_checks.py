@@ -254,6 +254,31 @@ def test_nodes_that_were_not_measured(run: Callable[..., dict[str, float]]) -> N
     assert all(map(math.isfinite, row.values()))
 
 
+@pytest.mark.parametrize('graphs', [1, 2])
+def test_validation_and_testing_of_the_same_graphs_take_one_pass(
+    run: Callable[..., dict[str, float]], monkeypatch: pytest.MonkeyPatch, graphs: int
+) -> None:
+    third, seen = torch.arange(60) % 3, list[bool]()
+    masks = {'train_mask': third == 0, 'val_mask': third == 1, 'test_mask': (third != 0) & (torch.arange(60) > 10)}  # overlap
+    forward = module.RunModule.forward
+
+    def counted(self: module.RunModule, batch: Data) -> object:
+        seen.append(self.training)
+        return forward(self, batch)
+
+    def apart(self: module.RunModule, loaders: list[object]) -> list[object]:
+        self._evaluated = [('val',), ('test',)]
+        return loaders
+
+    monkeypatch.setattr(module.RunModule, 'forward', counted)
+    dataset = Nodes(masks, torch.randint(3, (60,)), graphs)
+    at_once = run(dataset, NODE_OPTIONS, 'cora')
+    assert seen == [True, False, True, False, False]  # of two epochs, and of the best one
+    monkeypatch.setattr(module.RunModule, 'loaders_of_evaluation', apart)
+    assert run(dataset, f'{NODE_OPTIONS} name_tag apart', 'cora') == at_once
+    assert at_once['val_loss'] != at_once['test_loss']
+
+
 def test_a_batch_of_one_node_under_batch_norm(run: Callable[..., dict[str, float]]) -> None:
     """PyG's issue 829, with torch 2.13: batch normalization of one row ends in a ValueError when that batch comes."""
     labels = torch.tensor([0, 1, 2, 0, 1, 2, 0, 1, 2, 0] * 2)

@@ -369,7 +369,7 @@ def test_a_step_reads_nothing_that_the_model_does_not(
 
         monkeypatch.setattr(module.RunModule, name, call)
 
-    counted('_shared_step')
+    counted('forward')
     counted('training_step')
     counted('validation_step')
     train(digits, [*small, *PLAIN], out=tmp_path)
