@@ -253,6 +253,8 @@ def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> dict[str, 
         network = with_layers_of_pyg(network, kind)
     optimizer = create_optimizer(network.parameters())
     whole, evaluation = [], []
+    # Validation and testing on nodes of one graph take one pass, as in the runner.
+    of_evaluation = loaders[1:2] if loaders[1].dataset is loaders[2].dataset else loaders[1:]
     for _ in range(1 + epochs):
         start = time.process_time()
         network.train()
@@ -266,7 +268,7 @@ def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> dict[str, 
         trained = time.process_time()
         network.eval()
         with torch.no_grad():
-            for split, loader in zip(('val', 'test'), loaders[1:], strict=True):
+            for split, loader in zip(('val', 'test'), of_evaluation, strict=False):
                 for batch in loader:
                     batch.split = split
                     compute_loss(*network(batch))
