@@ -196,14 +196,17 @@ def _all_entries(mask: MaskOperator | _OfPairs, segments: Segments, position: Te
     return Entries(pattern, rows[pattern.col.long(), :, position[pattern.row.long()]].t())
 
 
-def _slots(position: Tensor, groups: Sequence[SegmentGroup], heads: int) -> Iterator[Slots]:
+def _slots(inputs: AttentionInputs, position: Tensor, groups: Sequence[SegmentGroup]) -> Iterator[Slots]:
     r"""Yields all positions in the largest graph, as many at a time as rows may be formed."""
+    mask, numbers = inputs.mask(), inputs.heads
+    if isinstance(mask, _OfPairs):
+        numbers = max(numbers, mask.terms.size(0))
     largest = max((group.width for group in groups), default=0)
     if largest > _LARGEST:
         given = f'a mask without sparse entries on a graph of {largest:,} nodes for softmax attention'
         accepted = f'graphs of up to {_LARGEST:,} nodes, and sparse masks, such as HopMask'
         raise ArgumentError('mask', given, accepted, 'linear attention, such as feature_map="favor", takes larger graphs')
-    count = max(1, _FORMED // max(1, position.numel() * heads))
+    count = max(1, _FORMED // max(1, position.numel() * numbers))
     for start in range(0, largest, count):
         yield Slots(position, groups, start, min(start + count, largest))
 
@@ -304,11 +307,11 @@ def _kept(pair: Tensor, seed: int, chance: int, like: Tensor) -> Tensor:
 
 
 def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
-    q, k, v, _, (dropout, position, *division), _, heads = inputs
+    q, k, v, _, (dropout, position, *division), *_ = inputs
     mask, groups = inputs.mask(), groups_of_constants(division, q.size(0))
     out = v.new_empty(v.size(0) + 1, *v.shape[1:])
     padded = [tuple(group.take(x) for x in (q, k, v)) for group in groups]
-    for slots in _slots(position, groups, heads):
+    for slots in _slots(inputs, position, groups):
         formed = _formed(mask, slots, q.dtype)
         for group, entries, (query, key, value) in zip(groups, formed, padded, strict=True):
             queries, query = group[:, slots.start : slots.stop], query[:, :, slots.start : slots.stop]
@@ -327,14 +330,14 @@ def _forward(inputs: AttentionInputs) -> tuple[Tensor, Tensor]:
 def _backward(
     grads: tuple[Tensor, Tensor | None], outputs: tuple[Tensor, Tensor], inputs: AttentionInputs, learnable: Sequence[int]
 ) -> list[Tensor]:
-    q, k, v, tensors, (dropout, position, *division), _, heads = inputs
+    q, k, v, tensors, (dropout, position, *division), *_ = inputs
     groups = groups_of_constants(division, q.size(0))
     # What gradients of scores subtract.
     inner = (grads[0] * outputs[0]).sum(-1, keepdim=True)
     padded = [tuple(group.take(x) for x in (q, k, v, grads[0], inner)) for group in groups]
     totals = [tuple(torch.zeros_like(x) for x in each[:3]) for each in padded]
     grad_tensors = [torch.zeros_like(tensors[index]) for index in learnable]
-    for slots in _slots(position, groups, heads):
+    for slots in _slots(inputs, position, groups):
 
         def form(*learned: Tensor, slots: Slots = slots) -> tuple[Tensor, ...]:
             return _formed(inputs.mask(learnable, learned), slots, q.dtype)
