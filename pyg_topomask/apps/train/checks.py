@@ -20,7 +20,7 @@ from torch_geometric.loader import DataLoader
 
 from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.train.metrics import METRICS, labelled_loss, own_losses
-from pyg_topomask.apps.train.module import create_optimizer, create_scheduler
+from pyg_topomask.apps.train.module import create_optimizer, create_scheduler, outputs_of_splits, takes_one_pass
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS, check_dataset
@@ -260,28 +260,31 @@ def try_first_step(network: torch.nn.Module, loaders: Sequence[Any], device: tor
     """
     network.to(device).eval()
     with pl.utilities.seed.isolate_rng(), torch.no_grad():
-        for split, loader in zip(SPLITS, loaders, strict=False):
-            _step(network, loader, split, device)
+        splits: list[tuple[str, ...]] = [(split,) for split in SPLITS[: len(loaders)]]
+        if takes_one_pass(network, loaders) and len(loaders[0].dataset) == 1:
+            splits = [SPLITS[: len(loaders)]]
+        for some, loader in zip(splits, loaders, strict=False):
+            _step(network, loader, some, device)
     network.train()
 
 
-def _step(network: torch.nn.Module, loader: Any, split: str, device: torch.device) -> None:
+def _step(network: torch.nn.Module, loader: Any, splits: Sequence[str], device: torch.device) -> None:
+    split = splits[0]
     try:
         # Not by iterating over the loader, which would start its workers and draw from its generator.
         batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
-        batch.split = split
         one_graph = len(loader.dataset) == 1
         if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch and one_graph:
             accepted = 'node, because inductive_node trains on all nodes of a graph'
             raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted)
-        pred, true = network(batch)
-        mask = f'{split}_mask'
-        # Samplers of GraphSAINT are their own data set. Another shard of a graph may have the nodes.
-        whole = one_graph and loader.dataset is not loader and cfg.topomask.shard == 'batch'
-        if whole and mask in batch and not bool(batch[mask].any()):
-            raise ArgumentError(mask, 'no node', 'masks that select at least one')
-        labelled_loss(pred, true)
-        check_labels(true, split)
+        for split, pred, true in outputs_of_splits(network, batch, splits):
+            mask = f'{split}_mask'
+            # Samplers of GraphSAINT are their own data set. Another shard of a graph may have the nodes.
+            whole = one_graph and loader.dataset is not loader and cfg.topomask.shard == 'batch'
+            if whole and mask in batch and not bool(batch[mask].any()):
+                raise ArgumentError(mask, 'no node', 'masks that select at least one')
+            labelled_loss(pred, true)
+            check_labels(true, split)
     except (torch.OutOfMemoryError, ArgumentError):
         raise
     except (AssertionError, AttributeError, LookupError, RuntimeError, TypeError, ValueError) as error:

@@ -109,6 +109,28 @@ def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | 
     ]
 
 
+def takes_one_pass(network: torch.nn.Module, loaders: Sequence[Any]) -> bool:
+    r"""Returns whether the loaders of splits are about nodes of the same graphs, for which the network computes the same."""
+    of_nodes = any(isinstance(module, GNNNodeHead) for module in network.modules())
+    return of_nodes and all(type(each) is type(loaders[0]) and each.dataset is loaders[0].dataset for each in loaders)
+
+
+def outputs_of_splits(
+    network: torch.nn.Module, batch: Data, splits: Sequence[str]
+) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
+    r"""Yields the predictions and the labels of each split, of all from one pass if the batch has masks of several."""
+    if len(splits) == 1:
+        (batch.split,) = splits
+        yield batch.split, *network(batch)
+        return
+    masks = [batch[f'{split}_mask'] for split in splits]
+    chosen = torch.stack(masks).any(0)
+    batch.split, batch.chosen_mask = 'chosen', chosen  # by which the head selects
+    pred, true = network(batch)
+    for split, mask in zip(splits, masks, strict=True):
+        yield split, pred[mask[chosen]], true[mask[chosen]]
+
+
 class RunModule(GraphGymModule):
     r"""A network of GraphGym that records its epochs in a run, and saves the run at the end of each epoch, see
     :meth:`~pyg_topomask.apps.runs.Run.save`.
@@ -190,33 +212,15 @@ class RunModule(GraphGymModule):
         return float(self.trainer.optimizers[0].param_groups[0]['lr']) if self.trainer.optimizers else 0.0
 
     def loaders_of_evaluation(self, loaders: list[Any]) -> list[Any]:
-        r"""Returns the loaders of validation and testing, or that of validation alone if both are about nodes of the same
-        graphs, for which the network computes the same.
-        """
-        splits, first = SPLITS[1 : 1 + len(loaders)], loaders[0]
-        of_nodes = any(isinstance(module, GNNNodeHead) for module in self.model.modules())
-        if of_nodes and all(type(each) is type(first) and each.dataset is first.dataset for each in loaders):
-            self._evaluated = [splits]
-            return [first]
-        self._evaluated = [(split,) for split in splits]
-        return loaders
-
-    def _outputs(self, batch: Data, splits: Sequence[str]) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-        r"""Yields the predictions and the labels of each split."""
-        if len(splits) == 1:
-            (batch.split,) = splits
-            yield batch.split, *self(batch)
-            return
-        masks = [batch[f'{split}_mask'] for split in splits]
-        evaluated = torch.stack(masks).any(0)
-        batch.split, batch.evaluated_mask = 'evaluated', evaluated
-        pred, true = self(batch)
-        for split, mask in zip(splits, masks, strict=True):
-            yield split, pred[mask[evaluated]], true[mask[evaluated]]
+        r"""Returns the loaders of validation and testing, or that of validation alone if one pass serves both."""
+        splits = SPLITS[1 : 1 + len(loaders)]
+        at_once = takes_one_pass(self.model, loaders)
+        self._evaluated = [splits] if at_once else [(split,) for split in splits]
+        return loaders[:1] if at_once else loaders
 
     def _step(self, batch: Data, splits: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         r"""Adds a batch to the meters of some splits. Returns the loss and the number of labels of the last one."""
-        for split, pred, true in self._outputs(batch, splits):
+        for split, pred, true in outputs_of_splits(self, batch, splits):
             loss, score = labelled_loss(pred, true)
             seconds = time.perf_counter() - self._batch_start
             self.meters[split].update(true, score.detach(), loss, self._lr(), seconds)

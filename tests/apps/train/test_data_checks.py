@@ -15,7 +15,7 @@ from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
 
-from pyg_topomask.apps.train import module, train
+from pyg_topomask.apps.train import checks, module, train
 from pyg_topomask.apps.train.metrics import EpochMeter, labelled_loss, regression_scores
 from pyg_topomask.errors import ArgumentError
 
@@ -270,10 +270,14 @@ def test_validation_and_testing_of_the_same_graphs_take_one_pass(
         self._evaluated = [('val',), ('test',)]
         return loaders
 
+    passes: list[int] = []
     monkeypatch.setattr(module.RunModule, 'forward', counted)
+    tried = checks.outputs_of_splits
+    monkeypatch.setattr(checks, 'outputs_of_splits', lambda *args: [passes.append(1), *tried(*args)][1:])
     dataset = Nodes(masks, torch.randint(3, (60,)), graphs)
     at_once = run(dataset, NODE_OPTIONS, 'cora')
     assert seen == [True, False, True, False, False]  # of two epochs, and of the best one
+    assert len(passes) == (1 if graphs == 1 else 3)  # before training
     monkeypatch.setattr(module.RunModule, 'loaders_of_evaluation', apart)
     assert run(dataset, f'{NODE_OPTIONS} name_tag apart', 'cora') == at_once
     assert at_once['val_loss'] != at_once['test_loss']

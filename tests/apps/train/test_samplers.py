@@ -215,8 +215,8 @@ def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypa
     loader = create_loaders()[0]
     monkeypatch.setattr('pyg_topomask.apps.train.checks.labelled_loss', lambda pred, true: None)
     network = module.RunModule().model
-    labels = {'train': torch.zeros(4), 'val': torch.tensor([0.0, torch.inf])}
-    monkeypatch.setattr(network, 'forward', lambda batch: (torch.zeros(4), labels[batch.split]))
+    labels = torch.zeros(loader.dataset[0].num_nodes).masked_fill(loader.dataset[0].val_mask, torch.inf)
+    monkeypatch.setattr(network, 'forward', lambda batch: (labels[batch[f'{batch.split}_mask']],) * 2)
     try_first_step(network, [loader], torch.device('cpu'))
     with pytest.raises(
         ValueError, match=r"^y: got infinite numbers in the val split of data set 'Cora'; accepted: finite numbers"
