@@ -215,7 +215,8 @@ def test_labels_of_all_splits_are_tried(configure: Callable[..., None], monkeypa
     loader = create_loaders()[0]
     monkeypatch.setattr('pyg_topomask.apps.train.checks.labelled_loss', lambda pred, true: None)
     network = module.RunModule().model
-    labels = torch.zeros(loader.dataset[0].num_nodes).masked_fill(loader.dataset[0].val_mask, torch.inf)
+    data = loader.dataset[0]
+    labels = torch.zeros(data.num_nodes).masked_fill(data.val_mask & ~data.train_mask, torch.inf)
     monkeypatch.setattr(network, 'forward', lambda batch: (labels[batch[f'{batch.split}_mask']],) * 2)
     try_first_step(network, [loader], torch.device('cpu'))
     with pytest.raises(
