@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# antropy 0.2.3: the sample entropy of 5000 whole numbers is half of that of 4999, as it counts distances equal to r.
+# antropy 0.2.3: the sample entropy of 5000 whole numbers is about half of that of 4999, as it counts distances equal to r.
 #
 # Expected: the sample entropy counts pairs of vectors with a Chebyshev distance "less than r" (docstring). Up to 4999 values
 # are counted by a loop, others with a KDTree: "Both code paths should produce equivalent results".
