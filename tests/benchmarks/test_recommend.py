@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
@@ -40,6 +41,7 @@ def test_every_model_has_the_same_number_of_trials() -> None:
 
 @pytest.mark.parametrize('variant', recommend.TUNED.values())
 def test_an_interrupted_run_goes_on(small_lastfm: Path, monkeypatch: pytest.MonkeyPatch, variant: str) -> None:
+    monkeypatch.setattr('pyg_topomask.apps.runs.run.SHARE', math.inf)  # each epoch is written
     job, scale, runs = (variant, 0.001, 0.3, 1), recommend.Scale(4, 64, 3, 1), small_lastfm / 'runs'
     whole = recommend._train(job, 'lastfm', scale, runs)
     assert list(runs.iterdir()) == []
