@@ -198,10 +198,10 @@ def test_device(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.skipif(not os.access('/proc/self/clear_refs', os.W_OK), reason='the system does not tell the peak of memory')
 def test_the_peak_of_memory_is_that_of_the_run_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, 'is_available', lambda: False)
-    before = torch.ones(2**25)
+    _before = torch.ones(2**25)
     memory = PeakMemory()
     torch.ones(2**24)  # 64 MiB, which are not held at the end
-    assert 2**26 <= memory.bytes() < 2**26 + 4 * before.numel()
+    assert 2**25 < memory.bytes() < 2**27  # the system counts roughly
 
 
 def test_empty_folders_are_removed(tmp_path: Path) -> None:
