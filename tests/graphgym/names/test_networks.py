@@ -137,7 +137,8 @@ def test_options_of_the_authors_of_kmip(configure: Callable[..., None]) -> None:
     assert attention.lin_v.out_features == cfg.gt.dim_hidden * cfg.gt.n_heads
     assert attention.lin_out.out_features == cfg.gt.dim_hidden
     configure('gt.layer_type GINE+SparseAttention')
-    assert build()[0].layers[0].attn.lin_q.out_features == cfg.gt.dim_hidden * cfg.gt.n_heads
+    attention = build()[0].layers[0].attn
+    assert (attention.lin_q.out_features, attention.random_fraction) == (cfg.gt.dim_hidden * cfg.gt.n_heads, 0.0)
 
 
 def test_dropout_is_that_of_coefficients_where_there_are_any(configure: Callable[..., None]) -> None:
