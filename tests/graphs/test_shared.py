@@ -46,12 +46,12 @@ def test_two_layers_and_five_steps_prepare_once(monkeypatch: pytest.MonkeyPatch)
     assert len(prepared) == 1
 
 
-def test_a_graph_has_the_data_type_that_is_the_default_when_it_is_asked_for() -> None:
-    edge_index, kinds = edges(), []
+def test_whole_weights_have_the_data_type_that_is_the_default_when_they_are_given() -> None:
+    edge_index, whole, kinds = edges(), torch.arange(30), []
     for dtype in (torch.float32, torch.float64, torch.float32):
         torch.set_default_dtype(dtype)
         try:
-            kinds.append(shared_graph(edge_index, NODES).weight.dtype)
+            kinds.append(shared_graph(edge_index, NODES, whole).edge_weight.dtype)
         finally:
             torch.set_default_dtype(torch.float32)
     assert kinds == [torch.float32, torch.float64, torch.float32]
