@@ -1,6 +1,7 @@
 """What is drawn anew in every forward pass: who shares it, and when a pass begins."""
 
 import copy
+import gc
 import pickle
 import weakref
 from functools import partial
@@ -32,6 +33,15 @@ def test_a_second_call_begins_another_pass() -> None:
     assert states[0] == states[1]
     assert states[2] == states[3]
     assert len(set(states)) == 3
+
+
+def test_states_of_the_last_two_passes_are_kept() -> None:
+    forward_pass, user, kept = ForwardPass(), object(), []
+    for _ in range(4):
+        forward_pass.enter(user)
+        kept.append(weakref.ref(forward_pass.state('setting', lambda generator: torch.Generator())))
+    gc.collect()
+    assert [state() is None for state in kept] == [True, True, False, False]
 
 
 def test_states_of_different_settings_are_drawn_apart() -> None:

@@ -46,6 +46,30 @@ def test_two_layers_and_five_steps_prepare_once(monkeypatch: pytest.MonkeyPatch)
     assert len(prepared) == 1
 
 
+def test_whole_weights_have_the_data_type_that_is_the_default_when_they_are_given() -> None:
+    edge_index, whole, kinds = edges(), torch.arange(30), []
+    for dtype in (torch.float32, torch.float64, torch.float32):
+        torch.set_default_dtype(dtype)
+        try:
+            kinds.append(shared_graph(edge_index, NODES, whole).edge_weight.dtype)
+        finally:
+            torch.set_default_dtype(torch.float32)
+    assert kinds == [torch.float32, torch.float64, torch.float32]
+
+
+def test_learned_weights_of_a_graph_are_read_each_time() -> None:
+    weight = torch.rand(30, requires_grad=True)
+    graph, mask = Graph.from_tensors(edges(), NODES, weight), AdjacencyMask(self_loop=None)
+    for factor in (1.0, 2.0):
+        with torch.no_grad():
+            weight.mul_(factor)
+        dense = mask(graph).to_dense()[0]
+        expected = torch.zeros(NODES, NODES).index_put((edges()[1], edges()[0]), weight.detach(), accumulate=True)
+        torch.testing.assert_close(dense, expected)
+        dense.sum().backward()
+    torch.testing.assert_close(weight.grad, torch.full_like(weight, 2.0))
+
+
 @pytest.mark.parametrize('kind', [GRFAttention, HopAttention, KMIPAttention])
 def test_results_are_those_of_a_new_graph(kind: type) -> None:
     layer, x, edge_index = kind(8, heads=2).eval(), torch.randn(NODES, 8), edges()

@@ -156,6 +156,20 @@ def test_states_prepared_under_autocast_are_in_single_precision() -> None:
     assert torch.equal(attention(x, graph.edge_index, graph=graph), attention(x, graph.edge_index))
 
 
+def test_a_reset_sets_every_number_of_the_layer() -> None:
+    layer = MaskedLinearAttention(8, 2, GRFMask(2), feature_map='favor', sums=True)
+    numbers = {name: tensor for name, tensor in layer.state_dict().items() if tensor.is_floating_point()}
+    assert {name.partition('.')[0] for name in numbers} == {
+        'mask',
+        'feature_map',
+        *(f'lin_{part}' for part in ('q', 'k', 'v', 'sum', 'out')),
+    }
+    for tensor in numbers.values():
+        tensor.fill_(7.0)
+    layer.reset_parameters()
+    assert not [name for name, tensor in numbers.items() if bool((tensor == 7.0).any())]
+
+
 def test_dropout_in_training_only() -> None:
     data, attention = small_graph(), layer('packing', dropout=0.5)
     x = features(data)

@@ -12,7 +12,7 @@ from scipy.stats import poisson
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.operators.exponential import chebyshev_coefficients, taylor_coefficients
+from pyg_topomask.operators.exponential import GlobalReductions, chebyshev_coefficients, taylor_coefficients
 from pyg_topomask.operators.polynomial import polynomial_action
 
 METHODS = {'chebyshev': chebyshev_coefficients, 'powers': taylor_coefficients}
@@ -173,3 +173,10 @@ def test_half_precision_is_computed_in_single() -> None:
 def test_empty_blocks() -> None:
     pattern, value, _ = sparse(6, symmetric=True)
     assert polynomial_action(torch.ones(2, 3), value, pattern, torch.ones(6, 2, 0), 'powers').shape == (6, 2, 0)
+
+
+def test_an_edge_without_its_mirror_has_the_numbers_that_its_ends_had_before() -> None:
+    pattern, _ = SparsePattern.from_pairs(torch.tensor([0, 1, 1]), torch.tensor([1, 0, 2]), 3, 3)
+    assert GlobalReductions(pattern).asymmetric(torch.ones(3)) == (1, 2)
+    assert GlobalReductions(pattern, torch.tensor([7, 5, 9])).asymmetric(torch.ones(3)) == (5, 9)
+    assert GlobalReductions(pattern, torch.tensor([7, 5, 9])).asymmetric(torch.tensor([1.0, 2.0, 0.0])) == (7, 5)

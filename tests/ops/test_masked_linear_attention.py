@@ -378,3 +378,13 @@ def test_no_gradient_passes_between_the_blocks_of_graphs() -> None:
 
 def blocks_of(mask: MaskOperator, leaves: tuple[Tensor, ...]) -> Tensor:
     return masked_linear_attention(*(tensor.requires_grad_() for tensor in leaves), mask, 'blocks')
+
+
+@pytest.mark.parametrize('graphs', [1, 2])
+def test_weights_of_low_rank_that_cancel_up_to_rounding_are_none(graphs: int) -> None:
+    batch = None if graphs == 1 else torch.arange(graphs).repeat_interleave(3)
+    graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), 3 * graphs, batch=batch)
+    right = torch.tensor([0.1, 0.2, -0.3], dtype=torch.float64).repeat(graphs).view(-1, 1, 1)  # 0.1 + 0.2 is above 0.3
+    mask = low_rank_operator(graph, torch.ones_like(right), right)
+    q, v = torch.ones_like(right), torch.arange(3.0 * graphs, dtype=torch.float64).view(-1, 1, 1)
+    assert torch.equal(masked_linear_attention(q, q, v, mask, 'low_rank'), torch.zeros_like(v))

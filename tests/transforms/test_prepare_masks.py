@@ -17,6 +17,7 @@ from pyg_topomask.graphs import stored as stored_blocks
 from pyg_topomask.masks import GRFMask, HopMask, Mask
 from pyg_topomask.nn import GRFAttention, HopAttention
 from pyg_topomask.transforms import PrepareMasks
+from pyg_topomask.utils.files import digest_of_transform
 
 MASKS: dict[str, Callable[[], Mask]] = {
     'hop': lambda: HopMask(2, 3),
@@ -151,10 +152,11 @@ def test_masks_in_layers_and_models() -> None:
 
 def test_the_mask_may_learn_afterwards() -> None:
     mask = HopMask()
-    data = PrepareMasks(mask)(small_graph())
+    data, digest = PrepareMasks(mask)(small_graph()), digest_of_transform(PrepareMasks(mask))
     with torch.no_grad():
         mask.raw_f.add_(1.0)
     assert torch.equal(mask(data).to_dense(), mask(small_graph()).to_dense())
+    assert digest_of_transform(PrepareMasks(mask)) == digest  # so that stored data stay valid
 
 
 @pytest.mark.parametrize('most', [0, 8, 9, 35, 36])

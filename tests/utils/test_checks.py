@@ -271,6 +271,11 @@ def accepted(made: Callable[..., Any], argument: str, values: list[Any]) -> list
     return wrong
 
 
+def test_numbers_keep_their_digits() -> None:
+    assert as_numbers(torch.float64, num=0.1).item() == 0.1
+    assert as_numbers(torch.float64, num=[0.1, 1e300]).tolist() == [0.1, 1e300]
+
+
 def test_every_whole_number_is_checked_by_its_name() -> None:
     wrong = {}
     for name, (made, argument, kind) in ARGUMENTS.items():

@@ -10,7 +10,7 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from pyg_topomask.utils.files import digest_of_transform
+from pyg_topomask.utils.files import digest_of, digest_of_transform
 
 
 class Shift:
@@ -111,3 +111,10 @@ def test_the_default_data_type_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     before = digest_of_transform(Shift(1.0).apply)
     monkeypatch.setattr(torch, 'get_default_dtype', lambda: torch.float64)
     assert digest_of_transform(Shift(1.0).apply) != before
+
+
+def test_data_types_and_shapes_of_tensors_count_and_the_order_of_sets_does_not() -> None:
+    zeros = torch.zeros(2)
+    assert len({digest_of(each) for each in (zeros, zeros.int(), zeros.view(1, 2), torch.zeros(3))}) == 4
+    assert list({0, 8}) != list({8, 0})  # both fall into one place
+    assert digest_of({0, 8}) == digest_of({8, 0}) != digest_of({0, 9})

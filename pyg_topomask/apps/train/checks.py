@@ -232,7 +232,6 @@ def check_single_samples(network: torch.nn.Module, loader: Any) -> None:
     for epoch in range(cfg.optim.max_epoch):
         order.set_epoch(epoch)
         alone |= {batch[0] for batch in loader.batch_sampler if len(batch) == 1}
-    order.set_epoch(0)
     index = min(alone, key=lambda index: loader.dataset[index].num_nodes)
     batch = loader.collate_fn([loader.dataset[index]])
     nodes, batch.split = batch.num_nodes, 'train'

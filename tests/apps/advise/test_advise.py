@@ -12,6 +12,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import networkx
@@ -24,6 +25,7 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.advise import advise, trials
+from pyg_topomask.apps.advise.advise import _graphs
 from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
 from pyg_topomask.apps.runs.run import locked
 from pyg_topomask.apps.train import train
@@ -238,6 +240,23 @@ def test_a_time_decides_the_epochs(monkeypatch: pytest.MonkeyPatch, capsys: pyte
     assert (trained, again['verdict']) == ([], report['verdict'])
     with pytest.raises(ValueError, match=r'minutes: got 9, .* fewer than 3 epochs of each training; accepted: numbers'):
         advise('lookup-trees', options, seeds=2, minutes=9, out='short')
+
+
+def test_a_warm_up_is_at_most_half_of_a_training(monkeypatch: pytest.MonkeyPatch) -> None:
+    _pretend(monkeypatch)
+    report = advise('lookup-trees', [*SMALL, 'optim.max_epoch', '12', 'optim.num_warmup_epochs', '7'], seeds=1, minutes=600)
+    assert yaml.safe_load(report['yaml'])['optim']['num_warmup_epochs'] == 1
+
+
+@pytest.mark.parametrize(('name', 'counts'), [('test_mask', [1, 2]), ('unused_mask', [1, 1])])
+def test_the_labels_that_count_are_those_of_the_test_split_or_else_of_validation(
+    monkeypatch: pytest.MonkeyPatch, name: str, counts: list[int]
+) -> None:
+    val, last = torch.tensor([1, 1, 0, 0, 0]).bool(), torch.tensor([0, 0, 1, 1, 1]).bool()
+    data = Data(y=torch.tensor([0, 1, 0, 1, 1]), val_mask=val, **{name: last})
+    monkeypatch.setitem(_graphs.__globals__, 'create_loaders', lambda: [SimpleNamespace(dataset=[data])])
+    load_config('lookup-trees', ['dataset.task', 'node'])
+    assert _graphs() == ([data], counts)
 
 
 def test_no_seed_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,6 +75,7 @@ def assert_is_of_family(name: str, size: int) -> None:
 def test_graphs_are_connected_and_undirected_with_families_in_all_splits() -> None:
     dataset = GraphProperties(num_graphs=200)
     assert [len(index) for index in dataset.split_indices().values()] == [144, 20, 36]
+    assert {data.num_nodes for data in dataset} == set(range(25, 35))
     for data in dataset:
         assert data.is_undirected()
         assert networkx.is_connected(to_networkx(data, to_undirected=True))

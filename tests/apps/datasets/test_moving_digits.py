@@ -27,6 +27,7 @@ def place(frame: torch.Tensor, image: torch.Tensor) -> list[tuple[int, int]]:
 def test_each_video_is_one_digit_that_moves_and_bounces() -> None:
     size, known = 13, {image.numpy().tobytes(): image for image in images()}
     videos, labels = moving_digits(num_frames=12, size=size)['val']
+    speeds = set()
     for video, label in zip(videos[:20, :, 0], labels[:20].tolist(), strict=True):
         # The digit is the dataset of the first frame that is one of the images.
         starts = [
@@ -51,6 +52,8 @@ def test_each_video_is_one_digit_that_moves_and_bounces() -> None:
             if matches:
                 break
         assert matches
+        speeds.add(speed)
+    assert speeds == {1, 2}
 
 
 def test_splits_hold_the_digits_of_the_images_apart() -> None:

@@ -14,6 +14,7 @@ LAYERS = {
     'sin-degree': lambda: SinDegreeAttention(8, heads=2),
     'power series': lambda: MaskedLinearAttention(8, heads=2, mask=PowerSeriesMask(2), feature_map='elu'),
     'dynamic kernel': lambda: RWGNKAttention(8, 2, dynamic=True, feature_map='elu').eval(),
+    'features of a graph': lambda: MaskedLinearAttention(8, heads=2, feature_map='derf'),
     'no mask': lambda: MaskedLinearAttention(8, heads=2, feature_map='elu'),
 }
 

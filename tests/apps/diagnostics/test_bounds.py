@@ -86,6 +86,15 @@ def test_load_constant_with_other_lengths_of_walks() -> None:
     np.testing.assert_allclose(load_constant(mask, data), [constant(data, f, survival, 'sym', 'uniform')], rtol=1e-6)
 
 
+@pytest.mark.parametrize('walkwise', [False, True])
+def test_load_constant_of_walks_along_the_edges_is_that_of_the_graph_turned_round(walkwise: bool) -> None:
+    data = small_digraph()
+    turned = Data(edge_index=data.edge_index.flip(0), edge_weight=data.edge_weight, num_nodes=data.num_nodes)
+    along = load_constant(make(flow='target_to_source'), data, walkwise)
+    torch.testing.assert_close(along, load_constant(make(), turned, walkwise))
+    assert along != load_constant(make(), data, walkwise)
+
+
 @pytest.mark.filterwarnings('ignore:max_walk_length is:UserWarning')
 @pytest.mark.parametrize('walkwise', [False, True])
 def test_load_constant_is_infinite_where_a_power_counts_that_no_walk_reaches(walkwise: bool) -> None:

@@ -55,6 +55,12 @@ def test_rows_that_are_given_are_not_computed_again() -> None:
     torch.testing.assert_close(weight_by_hops(other_mask, data, 2, nodes, rows), weight_by_hops(mask, data, 2, nodes))
 
 
+def test_distances_are_counted_along_the_flow_that_is_asked_for() -> None:
+    data = Data(edge_index=torch.tensor([[0, 1], [1, 2]]), num_nodes=3)  # node 0 hears of none, and node 2 of both
+    assert weight_by_hops(PackingMask(), data, 1, 2).tolist() == [pytest.approx([1 / 3, 1 / 3, 1 / 3])]
+    assert weight_by_hops(PackingMask(), data, 1, 2, flow='target_to_source').tolist() == [pytest.approx([1 / 3, 0, 2 / 3])]
+
+
 def test_negative_distances_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^max_hops: got -1'):
         weight_by_hops(PackingMask(), Data(edge_index=ring(3), num_nodes=3), -1)

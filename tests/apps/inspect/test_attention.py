@@ -15,6 +15,7 @@ from torch_geometric.nn import global_mean_pool
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.datasets import DigitsGrid
+from pyg_topomask.apps.inspect import attention_report
 from pyg_topomask.apps.inspect.attention_report import inspect_attention, record_attention
 from pyg_topomask.apps.runs.checkpoint import load_checkpoint, save_checkpoint
 from pyg_topomask.graphgym.configuration import load_config
@@ -76,6 +77,9 @@ def test_tables_and_pictures(
     curves = rows_of(folder / 'cumulative.csv')
     assert {row['k'] for row in curves} == {'1', '2', '5', '10', '20', '50'}
     assert all(float(row['weight']) == pytest.approx(1, abs=1e-5) for row in curves if row['k'] == '50')
+    for summary in rows_of(folder / 'layers.csv'):
+        first = [float(row['weight']) for row in curves if (row['layer'], row['k']) == (summary['layer'], '1')]
+        assert float(summary['weight of the first 1']) == pytest.approx(sum(first) / 4)  # of two graphs and two heads
     pictures = {'attention-0.png', 'attention-1.png', 'degrees.png', 'cumulative.png'}
     if attention == 'KMIP':
         pictures |= {'distance.png', 'cumulative-full.png'}
@@ -148,6 +152,29 @@ def test_the_best_checkpoint_of_training_is_the_default(tmp_path: Path, digits: 
     path.unlink()
     with pytest.raises(ValueError, match=r'^checkpoint: got .*best\.pt.*train'):
         inspect_attention(digits, options, out=tmp_path)
+
+
+def test_random_splits_are_those_of_the_seed(
+    tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    options = [*configuration(small, 'GRFSoftmax'), 'seed', '5']
+    saved_model(digits, options, tmp_path / 'model.pt')
+
+    def draw() -> list[object]:
+        raise LookupError(float(torch.rand(1)))
+
+    monkeypatch.setattr(attention_report, 'create_loaders', draw)
+    with pytest.raises(LookupError) as drawn:
+        inspect_attention(digits, options, tmp_path / 'model.pt', out=tmp_path)
+    assert drawn.value.args == (float(torch.rand(1, generator=torch.Generator().manual_seed(5))),)
+
+
+def test_only_inner_products_are_compared_with_full_attention(tmp_path: Path, digits: Path, small: list[str]) -> None:
+    options = [*configuration(small, 'KMIP'), 'gt.layers', '1', 'topomask.KMIP.similarity', 'cosine']
+    saved_model(digits, options, tmp_path / 'model.pt')
+    inspect_attention(digits, options, tmp_path / 'model.pt', out=tmp_path)
+    assert list(tmp_path.rglob('cumulative.csv'))
+    assert not list(tmp_path.rglob('full.csv'))
 
 
 class OwnNetwork(TopoGPSModel):

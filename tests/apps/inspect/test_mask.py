@@ -129,8 +129,12 @@ def test_walks_are_those_that_a_transform_would_store(tmp_path: Path, digits: Pa
 def test_walks_that_are_drawn_anew_are_those_of_the_attention(tmp_path: Path, digits: Path) -> None:
     transforms = str([{'AddGraphRandomFeatures': {'num_walks': 2}}])
     options = ['topomask.transforms', transforms, 'topomask.GRF.resample', 'forward', *QUIET]
-    (row,) = inspect(digits, options, graphs=1, out=tmp_path, num_rows=4)
+    (row,) = inspect(digits, options, graphs=1, out=tmp_path, num_rows=64)
     assert row['walks'] == 4
+    mask, data = GRFMask(resample='forward').eval(), first_digit(tmp_path)  # with its own seed
+    exact = exact_mask(mask, data)
+    deviation = mask(data).to_dense()[0].detach().double().numpy() - exact
+    assert row['error'] == pytest.approx(np.linalg.norm(deviation) / np.linalg.norm(exact), rel=1e-4)
 
 
 def test_stored_walks_that_do_not_fit_are_refused_as_in_training(tmp_path: Path, digits: Path) -> None:

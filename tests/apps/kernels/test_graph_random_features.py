@@ -56,6 +56,16 @@ def test_features_are_those_of_the_mask():
     np.testing.assert_allclose((phi @ phi.T).toarray(), dense, rtol=1e-6)
 
 
+def test_edges_of_weight_zero_are_none():
+    adjacency = csr_array(weight_matrix(small_graph(), None))
+    features = GraphRandomFeatures(random_state=0).fit_transform(adjacency)
+    coo = adjacency.tocoo()
+    row, col, weight = (np.append(values, more) for values, more in ((coo.row, [0, 5]), (coo.col, [5, 0]), (coo.data, [0, 0])))
+    stored = csr_array((weight, (row, col)), shape=(6, 6))
+    assert stored.nnz == adjacency.nnz + 2
+    assert (GraphRandomFeatures(random_state=0).fit_transform(stored) != features).nnz == 0
+
+
 def test_parameters_clone_pipeline_and_new_walks():
     features = clone(GraphRandomFeatures(num_walks=8).set_params(random_state=None, kernel='random_walk:2:p=2'))
     assert features.get_params() == {

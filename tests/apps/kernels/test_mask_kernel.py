@@ -191,6 +191,14 @@ def test_errors_name_the_argument(subtests: pytest.Subtests) -> None:
             MaskKernel(mask, small_graph())(x).to_dense()
 
 
+def test_without_the_check_any_matrix_is_taken() -> None:
+    mask, x = AdjacencyMask(self_loop=None).double(), torch.arange(6)  # with eigenvalues below 0
+    dense = MaskKernel(mask, small_graph(), check=False)(x).to_dense()
+    np.testing.assert_allclose(dense.detach(), weight_matrix(small_graph(), None))
+    with pytest.raises(ValueError, match=r'^mask: got a matrix with an eigenvalue'):
+        MaskKernel(mask, small_graph())(x).to_dense()
+
+
 def test_samples_have_mean_and_covariance_of_the_posterior() -> None:
     covariance = SCALE * GRFMask(num_walks=8).double()(small_graph()).to_linear_operator().detach()
     kernel, number = covariance.to_dense().numpy(), 20_000

@@ -133,6 +133,14 @@ def test_validation_period(run_cfg: Path) -> None:
     assert [row['epoch'] for row in history if 'val_recall@5' in row] == [1, 3, 4]  # the last one always
 
 
+def test_a_yaml_names_the_columns_of_its_tables(run_cfg: Path) -> None:
+    (run_cfg.parent / 'events.csv').write_text('visitor,shown,bought\n' + ''.join(f'{i % 4},{i},{i % 2}\n' for i in range(40)))
+    files = ['recommend.files.train', '[events.csv]', 'recommend.files.test', '[]', 'recommend.files.layout', 'table']
+    options = load_config(run_cfg, [*files, 'recommend.files.columns', '[visitor, shown, bought]']).recommend
+    dataset = load_dataset(options)
+    assert (dataset.user_ids.tolist(), dataset.item_ids.tolist()) == ([1, 3], list(range(1, 40, 2)))
+
+
 def weights(run_cfg: Path, options: list[str]) -> dict[str, Any]:
     """The weights after one epoch of training."""
     train(run_cfg, ['recommend.max_epoch', '1', *options])

@@ -12,6 +12,7 @@ from scipy.stats import sem
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.runs.compare import compare, mean_error, verdict
+from pyg_topomask.apps.runs.tables import markdown_table
 
 FIRST = {0: 0.9, 2: 0.7, 10: 0.83}
 BELOW = {10: 0.7, 2: 0.6, 0: 0.75, 7: 0.1}
@@ -44,6 +45,17 @@ def test_means_and_paired_differences(tmp_path: Path) -> None:
     assert compare([below, first])[1]['verdict'] == 'higher'
     assert (rows[0]['parameters'], rows[0]['epochs'], rows[0]['s/epoch']) == (100, 12, 0.5)
     assert compare([below, first], 'test_mae')[1]['verdict'] == 'not distinguishable'
+
+
+def test_a_table_shows_four_digits_of_a_number_and_nothing_for_none() -> None:
+    table = markdown_table([{'run': 'a', 'seconds': 1234.567, 'epochs': 12345}, {'run': 'bc', 'seconds': None, 'epochs': 1}])
+    lines = [
+        '| run | seconds | epochs |',
+        '|----:|--------:|-------:|',
+        '|   a |    1235 |  12345 |',
+        '|  bc |         |      1 |',
+    ]
+    assert table.splitlines() == lines
 
 
 def test_few_seeds_have_no_error(tmp_path: Path) -> None:

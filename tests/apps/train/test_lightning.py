@@ -96,6 +96,8 @@ def test_it_trains_with_ones_own_loss_and_a_checkpoint_restores_it(tmp_path: Pat
     run.fit(model, DataLoader(graphs, batch_size=3), DataLoader(graphs))
     (after,) = trainer().test(model, DataLoader(graphs), verbose=False)
     assert after['test_loss'] < before['test_loss']
+    (group,) = run.optimizers[0].param_groups
+    assert (group['lr'], group['weight_decay']) == (0.05, 1e-4)
     run.save_checkpoint(tmp_path / 'epoch.ckpt')
     network = Network(1, pool=True)
     restored = LightningModel.load_from_checkpoint(tmp_path / 'epoch.ckpt', network=network)

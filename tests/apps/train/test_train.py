@@ -130,12 +130,12 @@ def test_a_run_that_is_made_longer_has_the_rates_of_the_longer_one(
 def test_random_features_are_redrawn_every_so_many_epochs(
     tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    options = [*small, 'optim.max_epoch', '4', 'gt.layer_type', 'None+Linear', 'topomask.Linear.feature_map', 'favor:3']
+    options = [*small, 'optim.max_epoch', '5', 'gt.layer_type', 'None+Linear', 'topomask.Linear.feature_map', 'favor:3']
     seen: list[torch.Tensor] = []
     monkeypatch.setattr(FavorFeatures, 'forward', _recorded(FavorFeatures.forward, seen))
     train(digits, [*options, 'topomask.redraw_period', '2', 'train.eval_period', '4', 'gt.layers', '1'], out=tmp_path)
     assert seen[0].shape[0] == 3
-    assert len({tuple(projection.flatten().tolist()) for projection in seen}) == 2
+    assert len({tuple(projection.flatten().tolist()) for projection in seen}) == 3  # each time others
     options = [*small, 'optim.max_epoch', '4', 'gt.layer_type', 'None+Masked', 'topomask.mask', 'StochasticRPE']
     drawn: dict[str, int] = {'0': 0, '2': 0}
     redraw = StochasticRPEMask.redraw
@@ -280,9 +280,11 @@ def test_the_configuration_that_a_run_writes_trains_again(tmp_path: Path, digits
     assert read_metrics(run_dir(tmp_path)) == read_metrics(tmp_path / 'config' / '0')
 
 
-def test_gradients_of_accumulated_batches_add_up(tmp_path: Path, digits: Path, small: list[str]) -> None:
+def test_gradients_add_up_over_accumulated_batches_and_are_clipped_to_a_norm(
+    tmp_path: Path, digits: Path, small: list[str]
+) -> None:
     plain = ['gt.layer_norm', 'True', 'gt.batch_norm', 'False', 'gt.dropout', '0.0']
-    plain += ['optim.optimizer', 'sgd', 'optim.scheduler', 'none', 'optim.clip_grad_norm', 'False']
+    plain += ['optim.optimizer', 'sgd', 'optim.scheduler', 'none', 'optim.weight_decay', '0.0', 'optim.clip_grad_norm', 'False']
 
     def weights(name: str, *options: str) -> dict[str, torch.Tensor]:
         train(digits, [*small, *PLAIN, *plain, *options], out=tmp_path / name)
@@ -294,7 +296,13 @@ def test_gradients_of_accumulated_batches_add_up(tmp_path: Path, digits: Path, s
     halves = weights('halves', 'optim.base_lr', '0.01', 'train.batch_size', '70', 'optim.batch_accumulation', '2')
     expected = {key: value + 2 * (together[key] - value) for key, value in start.items()}
     torch.testing.assert_close(halves, expected, rtol=1e-4, atol=1e-6)
-    assert any(not torch.equal(start[key], together[key]) for key in start)
+
+    def moved(after: dict[str, torch.Tensor]) -> float:
+        return float(torch.cat([(after[key] - start[key]).double().flatten() for key in start]).norm())
+
+    assert moved(together) > 0.01 * 0.125
+    clipped = weights('clipped', 'optim.base_lr', '0.01', 'optim.clip_grad_norm', 'True', 'optim.clip_grad_norm_value', '0.125')
+    assert moved(clipped) == pytest.approx(0.01 * 0.125, rel=1e-3)
 
 
 def test_stats_after_the_checkpoint_are_forgotten(tmp_path: Path) -> None:
@@ -319,13 +327,19 @@ def test_first_and_last_epoch_are_validated(tmp_path: Path, digits: Path, small:
     assert result['val_loss'] == pytest.approx(float(best['val_loss']), rel=1e-5)
 
 
-def test_plateau_counts_epochs_by_the_last_validation(tmp_path: Path, digits: Path, small: list[str]) -> None:
+def test_plateau_counts_epochs_by_the_last_validation(
+    tmp_path: Path, digits: Path, small: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = [*small, 'train.eval_period', '5', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
     options += ['optim.scheduler', 'reduce_on_plateau', 'optim.schedule_patience', '1', 'optim.reduce_factor', '0.5']
-    train(digits, [*options, 'optim.max_epoch', '4'], out=tmp_path)
-    first = float(read_metrics(run_dir(tmp_path))[0]['lr'])
-    # The same loss is no improvement: twice in the second and the third epoch.
-    assert [float(row['lr']) / first for row in read_metrics(run_dir(tmp_path))] == [1, 1, 1, 0.5]
+    options += ['optim.max_epoch', '4', 'train.batch_size', '70']
+    train(digits, options, out=tmp_path / 'whole')
+    train_until(2, monkeypatch, digits, options, out=tmp_path / 'parts')
+    train(digits, options, resume=True, out=tmp_path / 'parts')  # goes on counting
+    for out in (tmp_path / 'whole', tmp_path / 'parts'):
+        rates = [float(row['lr']) for row in read_metrics(run_dir(out))]
+        # The same loss is no improvement: twice in the second and the third epoch.
+        assert [rate / rates[0] for rate in rates] == [1, 1, 1, 0.5]
 
 
 def test_auto_resume(tmp_path: Path, digits: Path, small: list[str], capsys: pytest.CaptureFixture[str]) -> None:

@@ -101,6 +101,12 @@ def test_estimates_are_those_of_the_mask(asymmetric: bool | str) -> None:
     np.testing.assert_allclose(shown['rows'][0, 0], series @ key, atol=1e-5)
 
 
+def test_walkers_in_pairs_are_even_in_number() -> None:
+    mask = GRFMask(modulation=torch.tensor(F), sampler='antithetic', **SETTINGS)
+    (shown,) = content(mask, small_graph(), num_walks=[1, 2, 3, 8])['masks']
+    assert shown['walks'] == [2, 4, 8]
+
+
 def test_rows_without_weight_are_left_out_of_means() -> None:
     data = Data(edge_index=ring(4), num_nodes=6)
     (shown,) = content(AdjacencyMask(2, self_loop=None), data)['masks']

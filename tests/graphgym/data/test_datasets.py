@@ -305,6 +305,15 @@ def test_unknown_dataset(configure: Callable[..., None], format: str, name: str,
         load_dataset(format, name, '.')
 
 
+def test_the_numbers_in_the_previous_steps_of_a_particle_are_counted(configure: Callable[..., None]) -> None:
+    configure('topomask.transforms []')
+    load_dataset('topomask', 'digits', '.')
+    assert cfg.share.dim_history == 0
+    cfg.topomask.dataset = CfgNode({'num_rollouts': 1, 'num_steps': 9, 'side': 2})
+    load_dataset('topomask', 'cloth', '.')
+    assert cfg.share.dim_history == 2 * 3
+
+
 def test_order_is_a_function_of_seed_and_epoch() -> None:
     def order(seed: int, epoch: int) -> list[int]:
         sampler = EpochSampler(20, seed)

@@ -1,7 +1,7 @@
 """The runner stores what the masks of the configured attention prepare."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 import torch
@@ -23,9 +23,9 @@ class Paths(InMemoryDataset):
 
 @pytest.fixture
 def load(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> Callable[..., InMemoryDataset]:
-    def load(layer: str, count: int = 3) -> InMemoryDataset:
+    def load(layer: str, count: int = 3, transforms: Sequence[str] = ()) -> InMemoryDataset:
         cfg.gt.layer_type = f'GINE+{layer}'
-        cfg.topomask.transforms = []
+        cfg.topomask.transforms = list(transforms)
         monkeypatch.setitem(register.loader_dict, 'paths', lambda *args: Paths(count))
         return load_dataset('anything', 'name', '.')
 
@@ -44,6 +44,15 @@ def test_distances_are_stored_and_their_bytes_logged(
     assert [len(data[pairs]) for data in dataset] == [4, 9, 0]
     assert dataset[0][pairs].tolist() == [1, 0, 2, 1]
     assert caplog.messages[-1].startswith('HopMask stores 4 bytes a graph; 1 of 3 graphs are above topomask.prepare_bytes 9')
+
+
+def test_encodings_and_masks_are_those_of_the_edges_that_other_transforms_leave(load: Callable[..., InMemoryDataset]) -> None:
+    cfg.posenc_RWSE.enable, cfg.posenc_RWSE.kernel.times = True, [1]
+    cfg.topomask.Hop.max_hops = 1
+    data = load('Hop', transforms=['ToUndirected', 'AddSelfLoops'])[1]  # a path of three nodes
+    assert data.pestat_RWSE.flatten().tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 2])
+    pairs, _ = HopMask(max_hops=1).stored_blocks.names
+    assert data[pairs].tolist() == [1, 2, 0, 2, 1, 2, 0, 2, 1]  # labels of distances, 0 for none
 
 
 def test_masks_in_a_composed_mask(load: Callable[..., InMemoryDataset]) -> None:

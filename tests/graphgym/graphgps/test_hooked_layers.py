@@ -75,6 +75,11 @@ def test_every_local_layer_with_every_attention(graphgps: SimpleNamespace, local
     assert all(bool(gradient.isfinite().all()) for gradient in gradients if gradient is not None)
 
 
+def test_attention_is_dropped_out_as_theirs_is(graphgps: SimpleNamespace) -> None:
+    layer, batch = make(graphgps, 'None', 'Linear', dropout=1.0), batch_of_paths()
+    torch.testing.assert_close(layer(copy.copy(batch)).x, expected(layer, graphgps.theirs, batch))
+
+
 def test_masks_learn_edge_weights(graphgps: SimpleNamespace) -> None:
     cfg.dataset.edge_encoder, cfg.topomask.PowerSeries.edge_weights = True, 'learned'
     layer, batch = make(graphgps, 'GINE', 'PowerSeries').eval(), batch_of_paths()

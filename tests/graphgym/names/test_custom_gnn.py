@@ -54,9 +54,9 @@ def batch() -> Batch:
 
 @pytest.mark.parametrize('residual', [True, False])
 def test_layers_of_gine(load: Callable[..., None], residual: bool) -> None:
-    load('gnn.residual', str(residual))
+    load('gnn.residual', str(residual), 'gnn.dropout', '0.5')
     check_options()
-    model, data = register.network_dict[cfg.model.type](3, 2), batch()
+    model, data = register.network_dict[cfg.model.type](3, 2).eval(), batch()
     out, _ = model(data.clone())
     source, target = data.edge_index.numpy()
     x, edge = linear(model.encoder.node_encoder.encoder, data.x.numpy()), model.encoder.edge_encoder.encoder.weight.detach()
@@ -68,6 +68,7 @@ def test_layers_of_gine(load: Callable[..., None], residual: bool) -> None:
     pooled = np.stack([x[data.batch == graph].sum(0) for graph in range(2)])
     (last,) = [module for module in model.post_mp.modules() if hasattr(module, 'weight')]
     np.testing.assert_allclose(out.detach().numpy(), linear(last, pooled), atol=1e-4)
+    assert not torch.allclose(model.train()(data.clone())[0], out)
 
 
 @pytest.mark.skipif(REAL is None, reason='GRAPHGPS_DIR is not set to a checkout of GraphGPS')

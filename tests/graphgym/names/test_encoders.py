@@ -11,9 +11,16 @@ from graphs import ring
 from torch_geometric.data import Batch, Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, set_cfg
+from torch_geometric.utils.smiles import x_map
 from yacs.config import CfgNode
 
-from pyg_topomask.graphgym.names.encoders import NODE_ENCODERS, SVD_OPTIONS, SVDNodeEncoder, register_svd_encoders
+from pyg_topomask.graphgym.names.encoders import (
+    NODE_ENCODERS,
+    SVD_OPTIONS,
+    SmilesNodeEncoder,
+    SVDNodeEncoder,
+    register_svd_encoders,
+)
 from pyg_topomask.transforms.add_svd_encoding import AddSVDEncoding
 
 
@@ -138,3 +145,11 @@ def test_bad_options_are_named(name: str, value: int) -> None:
     cfg.topomask.svd[name] = value
     with pytest.raises(ValueError, match=rf'^topomask.svd.{name}: got {value}'):
         SVDNodeEncoder(10)
+
+
+def test_columns_after_the_kinds_of_an_atom_are_mapped_by_a_matrix() -> None:
+    cfg.share.dim_in = len(x_map) + 2
+    encoder, more = SmilesNodeEncoder(4), torch.randn(3, 2)
+    x = torch.cat([torch.ones(3, len(x_map)), more], dim=1)
+    of_kinds = sum(embedding.weight[1] for embedding in encoder.kinds.embeddings)
+    torch.testing.assert_close(encoder(Data(x=x)).x, of_kinds + more @ encoder.further.weight.t())

@@ -90,7 +90,8 @@ def test_pixels_are_images() -> None:
 
 def test_pixels_are_videos() -> None:
     videos = moving_digits(num_frames=4)['test'][0][:3]
-    network = build('ViViT', 4, 10, 'topomask.model.num_frames', '4').eval()
+    videos = torch.cat([videos, 1 - videos], dim=2)  # two channels
+    network = build('ViViT', 8, 10, 'topomask.model.num_frames', '4').eval()
     scores, _ = network(graphs_of(videos.flatten(1, 2)))
     torch.testing.assert_close(scores, network.model(videos))
 

@@ -137,16 +137,15 @@ def test_options_of_the_authors_of_kmip(configure: Callable[..., None]) -> None:
     assert attention.lin_v.out_features == cfg.gt.dim_hidden * cfg.gt.n_heads
     assert attention.lin_out.out_features == cfg.gt.dim_hidden
     configure('gt.layer_type GINE+SparseAttention')
-    assert build()[0].layers[0].attn.lin_q.out_features == cfg.gt.dim_hidden * cfg.gt.n_heads
+    attention = build()[0].layers[0].attn
+    assert (attention.lin_q.out_features, attention.random_fraction) == (cfg.gt.dim_hidden * cfg.gt.n_heads, 0.0)
 
 
 def test_dropout_is_that_of_coefficients_where_there_are_any(configure: Callable[..., None]) -> None:
-    configure('gt.layer_type GINE+KMIP gt.attn_dropout 0.3')
-    attention = build()[0].layers[0].attn
-    assert (attention.attention_dropout, attention.dropout) == (0.3, 0.0)
-    configure('gt.layer_type GINE+SparseAttention gt.attn_dropout 0.3')
-    attention = build()[0].layers[0].attn
-    assert (attention.attention_dropout, attention.dropout) == (0.3, 0.0)
+    for word in ('KMIP', 'SparseAttention', 'Expander'):
+        configure(f'gt.layer_type GINE+{word} gt.attn_dropout 0.3')
+        attention = build()[0].layers[0].attn
+        assert (attention.attention_dropout, attention.dropout) == (0.3, 0.0)
     configure('gt.layer_type GINE+GRF gt.attn_dropout 0.3')
     assert build()[0].layers[0].attn.dropout == 0.3
 

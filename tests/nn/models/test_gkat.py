@@ -77,7 +77,7 @@ def test_sum_mean_and_max_pool_what_the_attention_makes_of_the_nodes() -> None:
 
 
 def test_layers_have_the_heads_channels_and_features_asked_for() -> None:
-    model = GKAT(5, 4, 3, (8, 2, 1), num_features=16, lin_channels=7, norm=True)
+    model = GKAT(5, 4, 3, (8, 2, 1), 'dm', num_features=16, lin_channels=7, norm=True)
     layers = list(model.layers)
     assert [layer.heads for layer in layers] == [8, 2, 1]
     assert [(layer.channels, layer.out_channels) for layer in layers] == [(7, 32), (32, 8), (8, 4)]

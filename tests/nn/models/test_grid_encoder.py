@@ -194,3 +194,10 @@ def test_softmax_takes_a_positive_mask_with_rounding_below_zero() -> None:
     for image in range(2):
         expected, _ = softmax_attention(q[image].numpy(), k[image].numpy(), v[image].numpy(), exact[None])
         np.testing.assert_allclose(out[image], expected, atol=1e-4)
+
+
+def test_dropout_is_of_attention_and_of_the_other_branch_in_training() -> None:
+    encoder, tokens = GridEncoder(ROWS, COLUMNS, CHANNELS, 2, HEADS, 16, dropout=1.0), torch.randn(3, 12, CHANNELS)
+    expected = torch.nn.functional.layer_norm(tokens + encoder.position, (CHANNELS,)).mean(1)
+    torch.testing.assert_close(encoder(tokens), expected)
+    assert not torch.allclose(encoder.eval()(tokens), expected)
