@@ -9,7 +9,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
-from torch.nn import Module
+from torch.nn import Module, MultiheadAttention
 from torch_geometric.nn import GPSConv
 from torch_geometric.nn.attention import PerformerAttention
 from torch_geometric.nn.attention.performer import generalized_kernel, linear_attention
@@ -112,6 +112,8 @@ class TopoGPSConv(GPSConv):
 
     def reset_parameters(self) -> None:
         if not self.replaces_attention:
+            if isinstance(self.attn, MultiheadAttention):
+                self.attn.out_proj.reset_parameters()  # which torch's own reset leaves, but for the bias
             super().reset_parameters()
             return
         for module in (self.conv, self.attn, self.edge_weights, *self.mlp, self.norm1, self.norm2, self.norm3):
