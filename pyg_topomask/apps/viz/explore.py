@@ -19,7 +19,7 @@ import torch
 from scipy.sparse import csr_matrix, vstack
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.utils import remove_self_loops, subgraph
+from torch_geometric.utils import coalesce, remove_self_loops, subgraph
 
 from pyg_topomask.apps.diagnostics.measured import estimated_rows, exact_rows
 from pyg_topomask.apps.diagnostics.rows import attention_flow, hop_distances, rows_of, shares_by_hops
@@ -87,11 +87,14 @@ def explored(
 
 
 def _edges(graph: Graph, nodes: Tensor) -> dict[str, Any]:
-    r"""Returns the edges between the nodes that are shown, by their place among these, each pair once on undirected graphs."""
+    r"""Returns the edges between the nodes that are shown, by their place among these, each pair once on undirected graphs.
+    Parallel edges add up. Edges whose directions differ in weight are directed.
+    """
     ends, weight = remove_self_loops(graph.edge_index.long(), graph.weight.detach().abs())
     ends, weight = subgraph(nodes, ends, weight, relabel_nodes=True, num_nodes=graph.num_nodes)
+    ends, weight = coalesce(ends, weight)
     pairs = dict(zip(map(tuple, ends.t().tolist()), weight.tolist(), strict=True))
-    directed = any((j, i) not in pairs for i, j in pairs)
+    directed = any(pairs.get((j, i)) != weight for (i, j), weight in pairs.items())
     kept = {pair: weight for pair, weight in pairs.items() if directed or pair[0] < pair[1]}
     weighted = len(set(kept.values())) > 1
     return {'edges': [*kept], 'weights': [*kept.values()] if weighted else None, 'directed': directed}
