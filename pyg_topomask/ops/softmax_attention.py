@@ -232,13 +232,13 @@ class _Block(NamedTuple):
     Args:
         entries (torch.Tensor): Its entries, :obj:`[H or 1, G, n, S]`.
         positive (bool): Whether no entry is 0.
-        moderate (bool): Whether no entry is very large.
+        logarithm (torch.Tensor, optional): Their logarithms, if sums might overflow, or numbers cannot be read.
         padding (torch.Tensor, optional): Which keys are padding, :obj:`[G, n, 1]`, if some are.
     """
 
     entries: Tensor
     positive: bool
-    moderate: bool
+    logarithm: Tensor | None
     padding: Tensor | None
 
     @classmethod
@@ -250,7 +250,8 @@ class _Block(NamedTuple):
         least, most = torch.aminmax(unwrapped(entries))
         check_range(least, most)
         known = readable(entries)
-        return cls(entries, known and bool(least > 0), known and bool(most < _MOST), padding if padded else None)
+        logarithm = None if known and bool(most < _MOST) else entries.log()
+        return cls(entries, known and bool(least > 0), logarithm, padding if padded else None)
 
     def place(self, head: int) -> int:
         r"""Returns where the entries of a head are."""
@@ -258,8 +259,9 @@ class _Block(NamedTuple):
 
     def coefficients(self, head: int, graphs: slice, key: Tensor, query: Tensor) -> Tensor:
         r"""Returns the coefficients of the queries of a head in some graphs, :obj:`[G, n, S]`."""
-        entries, query = self.entries[self.place(head), graphs], query.transpose(1, 2)
-        if self.moderate:
+        place, query = (self.place(head), graphs), query.transpose(1, 2)
+        entries = self.entries[place]
+        if self.logarithm is None:
             # Logarithms take as long as all products.
             alpha = self._softmax(torch.bmm(key, query), graphs).mul_(entries)
             total = alpha.sum(1, keepdim=True)
@@ -268,7 +270,7 @@ class _Block(NamedTuple):
                 return alpha.div_(total)
             if not bool((small & (entries.amax(1, keepdim=True) > 0)).any()):  # rows without entries
                 return alpha.div_(total.masked_fill_(small, 1.0))
-        score = torch.baddbmm(entries.log(), key, query)
+        score = torch.baddbmm(entries.log() if self.logarithm is None else self.logarithm[place], key, query)
         alpha = self._softmax(score, graphs)
         empty = score.amax(1, keepdim=True) == -math.inf
         return alpha.masked_fill_(empty, 0.0) if not readable(empty) or bool(empty.any()) else alpha

@@ -97,8 +97,8 @@ FILES = (RESULT, LAST, 'config.yaml', 'metrics.csv', BEST)
 @dataclass(eq=False)
 class Run:
     r"""A training run in a folder. It may be killed at any moment, and a resumed run gives the same numbers as an uninterrupted
-    run. It repeats the epochs since the last checkpoint, which is of the last epoch, or, where epochs are short, of one that
-    ended at most 50 times the time before that a checkpoint takes.
+    run. It repeats the epochs since the last checkpoint. One is written at the end of an epoch, once 50 times the time that
+    the one before took has passed.
 
     The folder contains the configuration (:obj:`config.yaml`), one row per epoch (:obj:`metrics.csv`), the checkpoint to
     resume from (:obj:`checkpoints/last.pt`), and the model of the best epoch (:obj:`checkpoints/best.pt`). At the end, it also
