@@ -351,9 +351,9 @@ def polynomial_blocks_backward(
 
 
 def _width(blocks: int, value: Tensor, segments: Segments) -> int:
-    r"""Returns the columns of so many blocks that are computed at a time."""
-    lanes = 64 // value.element_size()
-    return max(1, _TERMS // (blocks * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
+    r"""Returns the columns of so many blocks that are computed at a time: a multiple of what :func:`_step` takes together."""
+    lanes = 4 * 64 // value.element_size()
+    return -(-_TERMS // (blocks * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
 
 
 def attend_polynomial(

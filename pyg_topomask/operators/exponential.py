@@ -15,6 +15,9 @@ from pyg_topomask.operators.polynomial import Polynomial
 from pyg_topomask.operators.sparse_matmul import multiply
 from pyg_topomask.utils.functorch import unwrapped
 
+# Power iterations with the same scale.
+_SCALED = 4
+
 
 def chebyshev_coefficients(z: Tensor, tolerance: float) -> Tensor:
     r"""Returns the coefficients of :math:`\exp(z (t - 1)) = \sum_k c_k T_k(t)` on :math:`-1 \le t \le 1` for :math:`z \ge 0`,
@@ -173,17 +176,20 @@ def spectral_bound(
     :math:`\mathbf{W}^k` are at most :math:`\rho^k \max_i v_i / \min_i v_i`. The Rayleigh quotient of :math:`\mathbf{v}` is at
     most the largest eigenvalue of a symmetric matrix.
     """
-    vector, bound = weight.new_ones(component.numel(), 1), weight.new_full((count,), math.inf)
-    for _ in range(iterations):
+    vector = weight.new_ones(component.numel(), 1)
+
+    def largest(x: Tensor) -> Tensor:
+        return nodes.largest(x.new_zeros(count).scatter_reduce(0, component, x.squeeze(1), 'amax'))
+
+    product = nodes.product(weight, vector)
+    for step in range(iterations):
+        if step % _SCALED == 0:
+            bound = largest(product / vector)
+            scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
+        # The old vector stays in: bipartite components converge, and every entry is at least 1 and at most 2^step.
+        vector.addcdiv_(product, scale)
         product = nodes.product(weight, vector)
-        ratio = (product / vector).squeeze(1)
-        bound = bound.minimum(nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, ratio, 'amax')))
-        # Half of the old vector: bipartite components converge, and no entry vanishes.
-        scale = bound.masked_fill(bound == 0, 1.0)[component].unsqueeze(1)
-        vector = 0.5 * (vector + product / scale)
-    squares = nodes.sums(vector.square().squeeze(1), component, count)
-    rayleigh = nodes.sums((vector * nodes.product(weight, vector)).squeeze(1), component, count) / squares
-    vector = vector.squeeze(1)
-    least = nodes.smallest(torch.full_like(bound, math.inf).scatter_reduce(0, component, vector, 'amin'))
-    most = nodes.largest(torch.zeros_like(bound).scatter_reduce(0, component, vector, 'amax'))
-    return bound, most / least, (bound - rayleigh).clamp(min=0)
+    bound, most = largest(product / vector), largest(vector)
+    least = nodes.smallest(torch.full_like(bound, math.inf).scatter_reduce(0, component, vector.squeeze(1), 'amin'))
+    squares, inner = (nodes.sums((vector * each).squeeze(1), component, count) for each in (vector, product))
+    return bound, most / least, (bound - inner / squares).clamp(min=0)

@@ -279,7 +279,7 @@ def test_magnitude_bounds_what_signs_cancel() -> None:
     size = operator.to_dense()[0].abs().sum(1)
     assert size[0] > 4
     assert operator.matmul(x)[0].abs() < 1
-    assert (operator.magnitude(x).flatten() >= size).all()
+    assert (operator.magnitude(x).flatten() >= size * (1 - 1e-12)).all()  # equal, but for rounding
 
 
 # Parameters and batches -----------------------------------------------------------------------------------------------
