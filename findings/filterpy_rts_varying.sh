@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# filterpy 2.0.0: the function rts_smoother takes the matrices of the wrong step, so that it differs from the method of this
-# name.
+# filterpy 2.0.0: the function rts_smoother takes the matrices of the wrong step, unlike the method of this name.
 #
 # Expected: filterpy.kalman.rts_smoother "runs the Rauch-Tung-Striebel Kalman smoother on a set of means and covariances
 # computed by a Kalman filter. The usual input would come from the output of KalmanFilter.batch_filter()". Fs and Qs are those

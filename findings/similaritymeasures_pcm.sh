@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# similaritymeasures 1.5.0: the area of partial curve mapping grows with the number of points, as segments count from the
-# start.
+# similaritymeasures 1.5.0: the area of partial curve mapping grows with the number of points.
 #
 # Expected: pcm computes "the Partial Curve Mapping area" of Witowski and Stander (2012). It is the area between the curves:
 # the sum of the mean distance at both ends of a segment, times the length of this segment, as part of the length of the curve.
