@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# scikit-gstat 1.0.26: lag classes by kmeans and ward are shifted: the first class is below the first cluster, the last is
-# lost.
+# scikit-gstat 1.0.26: lag classes by kmeans and ward are shifted by half a cluster, and the last cluster is lost.
 #
 # Expected: with bin_func 'kmeans' or 'ward', n clusters of distances up to maxlag are found, and "the lag class edges are
 # formed equidistant from each cluster center". "The cluster centroids are used to calculate the upper edges of the lag
