@@ -271,6 +271,26 @@ def test_rows_that_hold_only_the_error_of_the_polynomial_give_zero(kind: str, dt
     assert not out[weight < 1e-15].any()
 
 
+def test_hubs_keep_their_attention() -> None:
+    """A bound that took the diagonal of the generator, negative at a hub, for its size would hide the row."""
+    data = Data(edge_index=undirected([(0, i) for i in range(1, 40)]), num_nodes=40)
+    v = torch.rand(40, 1, 1)
+    out = masked_linear_attention(*torch.ones(2, 40, 1, 1), v, HeatKernelMask(1, lam=3.0)(data), 'features')
+    expected = kernel(data, 'laplacian', 3.0) @ v.flatten().double().numpy()  # whose rows sum up to 1
+    np.testing.assert_allclose(out.detach().flatten().numpy(), expected, rtol=1e-5)
+
+
+def test_large_keys_of_another_graph_hide_no_row() -> None:
+    """What the polynomial gets wrong in a graph is relative to the largest key of this graph."""
+    data, v = Data(edge_index=ring(8), num_nodes=8), torch.rand(16, 1, 1)
+    k = torch.ones(16, 1, 1)
+    k[8:] = 1e6
+    mask = HeatKernelMask(1, lam=0.5)
+    out = masked_linear_attention(torch.ones_like(k), k, v, mask(Batch.from_data_list([data, data])), 'features')
+    expected = kernel(data, 'laplacian', 0.5) @ v.view(2, 8, 1).double().numpy()
+    np.testing.assert_allclose(out.detach().flatten().numpy(), expected.flatten(), rtol=1e-5)
+
+
 def test_magnitude_bounds_what_signs_cancel() -> None:
     edges = undirected([(0, i) for i in range(1, 101)])
     weight = torch.tensor([1.0, -1.0], dtype=torch.float64).repeat(100)

@@ -208,15 +208,17 @@ def dense_mask(mask: TreeMask, data: Data) -> Tensor:
     return mask.f[:, distance.masked_fill(~joined, 0).long().clamp(max=mask.max_distance)] * joined
 
 
-def test_gradients_reach_the_edge_weights() -> None:
+@pytest.mark.parametrize('learnable', [True, False])
+def test_gradients_reach_the_edge_weights(learnable: bool) -> None:
     data, x = messy(), torch.randn(7, 2, 2, dtype=torch.float64)
-    mask = TreeMask(2, a=A, b=B).double()
+    mask = TreeMask(2, a=A, b=B, learnable=learnable).double()
 
-    def product(weight: Tensor) -> Tensor:
-        return mask(Graph.from_tensors(data.edge_index, 7, weight)).matmul(x)
+    def products(weight: Tensor) -> tuple[Tensor, Tensor]:
+        operator = mask(Graph.from_tensors(data.edge_index, 7, weight))
+        return operator.matmul(x), masked_linear_attention(x.abs(), x.abs(), x, operator, 'features')
 
     weight = data.edge_weight + torch.tensor([0, 0, 0.1, 0, 0, 0, 0, 0, 0.2])  # away from ties, and from 0
-    assert torch.autograd.gradcheck(product, weight.requires_grad_())
+    assert torch.autograd.gradcheck(products, weight.requires_grad_())
 
 
 def test_parameters_are_those_given_and_a_stays_below_zero() -> None:
@@ -316,6 +318,8 @@ def test_negative_lengths_are_refused_where_lengths_count() -> None:
 def test_units_that_are_too_small_are_refused() -> None:
     with pytest.raises(ValueError, match=r'^unit: got 1e-12 for trees [\d,]+ units deep; accepted: .* up to 1,048,576'):
         TreeMask(kind='distance', unit=1e-12)(messy())
+    with pytest.raises(ValueError, match=r'^unit: got 1\.0 for trees 1,048,577 units deep; accepted: .* up to 1,048,576'):
+        TreeMask(kind='distance', unit=1.0)(Data(edge_index=path(2), edge_weight=torch.tensor([2.0**20 + 1]), num_nodes=2))
 
 
 def test_masks_of_different_units_share_a_state() -> None:

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from pyg_topomask.graphs.forest import Forest
+from pyg_topomask.machine import backend
 from pyg_topomask.operators.tree_distance import TreeDistance, choose_method, plan_distance
 from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
 
@@ -98,22 +99,27 @@ def test_methods_agree_on_a_large_tree_with_all_gradients() -> None:
         torch.testing.assert_close(actual, expected, rtol=1e-8, atol=1e-7)
 
 
-@pytest.mark.parametrize('method', METHODS)
-def test_rounding_stays_below_the_magnitude(method: str) -> None:
+@pytest.mark.parametrize(('method', 'compiled'), [('rings', True), ('rings', False), ('fft', True)])
+def test_rounding_stays_below_the_magnitude(method: str, compiled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Many leaves in the middle of a path, most of whose nodes do not see them but for rounding."""
-    size = 4000
-    edges = torch.cat([path(1000) + 3000, torch.stack([torch.full((3000,), 3400), torch.arange(3000)])], dim=1)
+    if not compiled:  # machine code sums in float64
+        monkeypatch.setattr(backend, 'has_numba', lambda: False)
+    size, middle = 4000, 400
+    edges = torch.cat([path(1000) + 3000, torch.stack([torch.full((3000,), 3000 + middle), torch.arange(3000)])], dim=1)
     f = torch.zeros(1, 6)
     f[0, 1], f[0, 3], f[0, 4] = 1e-3, 1.0, 1.0
-    x = torch.rand(size, 1, 1) + 0.5
-    plan = plan_distance(Forest.from_edges(edges, size), CPU, method)
-    exact = TreeDistance(f.double(), method, plan).apply(x.double())
-    operator = TreeDistance(f, method, plan)
-    error = (operator.apply(x).double() - exact).abs()
-    magnitude = operator.magnitude(x).double()
-    assert (error <= 16 * torch.finfo(torch.float32).eps * magnitude).all()
-    # A bound that is far too large would make rows count as empty.
-    assert (magnitude[3500:] < 100).all()
+    operator = TreeDistance(f, method, plan_distance(Forest.from_edges(edges, size), CPU, method))
+    at, hops = np.append(f[0].double().numpy(), np.zeros(1000)), np.abs(np.arange(1000) - middle)
+    for scale in (1.0, 0.0):  # of the numbers on the path
+        x = (torch.rand(size) + 0.5) * torch.cat([torch.ones(3000), scale * torch.ones(1000)])
+        leaves, line = np.split(x.double().numpy(), [3000])
+        of_line = np.convolve(line, np.append(at[5:0:-1], at[:6]), 'same') + at[hops + 1] * leaves.sum()
+        of_leaves = at[0] * leaves + at[2] * (leaves.sum() - leaves) + (at[hops + 1] * line).sum()
+        error = np.abs(operator.apply(x.view(-1, 1, 1)).flatten().numpy() - np.append(of_leaves, of_line))
+        magnitude = operator.magnitude(x.view(-1, 1, 1)).flatten().double().numpy()
+        assert (error <= 16 * torch.finfo(torch.float32).eps * magnitude).all()
+        # A bound that is far too large would make rows count as empty.
+        assert (magnitude[3500:] < 100).all()
 
 
 def test_half_precision_is_summed_in_float32() -> None:

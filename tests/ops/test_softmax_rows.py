@@ -46,8 +46,10 @@ def undirected_path(size: int) -> Data:
 
 
 def paths() -> Data:
-    """Paths with a time for each node, and two trees each."""
-    return Batch.from_data_list([AddSpanningForest(num_trees=2)(undirected_path(size)) for size in SIZES])
+    """Paths with a time for each node, the last one in two pieces, and two trees each."""
+    data = [undirected_path(size) for size in SIZES]
+    data[-1].edge_index = data[-1].edge_index[:, (data[-1].edge_index != 3).all(0) | (data[-1].edge_index != 4).all(0)]
+    return Batch.from_data_list([AddSpanningForest(num_trees=2)(each) for each in data])
 
 
 MASKS: dict[str, Callable[[Data], Mask]] = {
@@ -61,6 +63,7 @@ MASKS: dict[str, Callable[[Data], Mask]] = {
     'tree': lambda data: TreeMask(2),
     'tree_distance': lambda data: TreeMask(2, 'distance', max_distance=3, method='rings'),
     'tree_fft': lambda data: TreeMask(2, 'distance', max_distance=3, method='fft'),
+    'tree_fft_zeros': lambda data: TreeMask(2, 'distance', max_distance=2, f=torch.tensor([1.0, 0.5, 0.0]), method='fft'),
     'causal': lambda data: CausalMask(2, order='time', strict=True),
     'sin_degree': lambda data: SinDegreeMask(2),
     'stitched': lambda data: GRFMask(2, 4, 0.3, 2, stitch=2, positive=True),
