@@ -181,7 +181,7 @@ CASES = {
     'rwgnk_unscaled': Case(linear(lambda: RWGNKMask(2, None, alpha=0.0, transition='weight'))),
     'causal': Case(linear(CausalMask)),
     'causal_time': Case(linear(lambda: CausalMask(2, 'time', strict=True).T)),
-    'toeplitz': Case(linear(lambda: ToeplitzMask(2, window=3)), partition='random'),
+    'toeplitz': Case(linear(lambda: ToeplitzMask(2, window=3), 'favor:3'), partition='random'),  # odd numbers of columns
     'sum': Case(linear(lambda: AdjacencyMask(2) + SinDegreeMask(2) * 0.5), partition='random'),
     'sum_sparse': Case(linear(lambda: AdjacencyMask(2) + ExpanderMask(2, 4) * 0.5), partition='random'),
     'hadamard': Case(linear(lambda: walk_mask() * SinDegreeMask(2)), partition='random'),

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from forked import Forked
 from grids import by_day
 from torch import Tensor
+from torch_geometric.data import Data
+from torch_geometric.nn import LayerNorm
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -18,6 +22,9 @@ from sharded_cases import CASES, CHANNELS, NODES, OF_EACH_KIND, OF_FOUR, SHORT, 
 
 from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_nodes
 from pyg_topomask.graphs.graph import Graph
+from pyg_topomask.masks import GRFMask, PackingMask
+from pyg_topomask.nn import KMIPAttention, TopoGPSConv
+from pyg_topomask.ops import masked_linear_attention
 
 RUNS = [(name, torch.float64) for name in CASES] + [(name, torch.float32) for name in SHORT]
 TOLERANCE = {torch.float64: 1e-10, torch.float32: 1e-5}
@@ -103,6 +110,65 @@ def test_one_shard(name: str) -> None:
     assert_equal(actual, expected, 1e-10)
 
 
+def test_walks_of_parallel_edges_in_any_order() -> None:
+    """They are those of one process, which sorts parallel edges by their weights."""
+    edges = torch.tensor([[0, 0, 0, 1, 1, 2], [1, 1, 1, 0, 2, 1]])
+    data = Data(edge_index=edges, edge_weight=torch.tensor([3.0, 1.0, 2.0, 0.5, 1.0, 1.0]), num_nodes=3)
+    mask, x = GRFMask(seed=0), torch.eye(3).unsqueeze(1)
+    torch.testing.assert_close(mask(ShardedGraph.from_data(data)).matmul(x), mask(data).matmul(x))
+
+
+def test_keys_that_cancel_are_no_weight() -> None:
+    q, k, v = torch.ones(NODES, 1, 4), torch.randn(NODES, 1, 4), torch.rand(NODES, 1, 2)
+    k[-1] = -k[:-1].sum(0)  # but for rounding
+    mask = PackingMask()(ShardedGraph.from_data(data_of('directed')))
+    assert not masked_linear_attention(q, k, v, mask).any()
+
+
+def test_files_of_edges(tmp_path: Path, subtests: pytest.Subtests) -> None:
+    def graph(edges: Any, weight: Any = None) -> ShardedGraph:
+        np.save(tmp_path / 'edges.npy', edges)
+        np.save(tmp_path / 'weight.npy', np.ones(edges.shape[-1]) if weight is None else weight)
+        return ShardedGraph.from_file(tmp_path / 'edges.npy', 3, tmp_path / 'weight.npy')
+
+    edges = np.array([[0, 1], [1, 2]], dtype=np.int32)
+    assert graph(edges).edge_index.tolist() == edges.tolist()
+    assert graph(edges[:, :0]).num_edges == 0
+    accepted = r'accepted: int32 and int64 of shape \[2, E\], in C order'
+    for arguments, message in [
+        ((np.asfortranarray(edges),), f'^path: .*; {accepted}'),
+        ((np.zeros((3, 2), dtype=int),), f'^path: .*; {accepted}'),
+        ((edges.astype(float),), f'^path: .*; {accepted}'),
+        ((edges[0],), f'^path: .*; {accepted}'),
+        ((edges, np.ones(1)), '^weight_path: got 1 weights; accepted: 2, one for each edge'),
+        ((edges, np.ones(3)), '^weight_path: got 3 weights; accepted: 2, one for each edge'),
+        ((edges, np.ones(2, dtype=int)), '^weight_path: .*; accepted: floating point numbers'),
+    ]:
+        with subtests.test(message=message), pytest.raises(ValueError, match=message):
+            graph(*arguments)
+
+
+def test_what_would_see_the_nodes_of_one_process_is_refused(subtests: pytest.Subtests) -> None:
+    graph = ShardedGraph.from_data(data_of('positive'))
+    x = graph.data.x.float()
+    options = ({'similarity': 'distance'}, {'deterministic': True}, {'random_fraction': 0.5}, {'diversity': 0.1})
+    layers = [(KMIPAttention(CHANNELS, 2, k=4, **each), next(iter(each))) for each in options]
+    layers += [(TopoGPSConv(CHANNELS, None, attn_type=kind), 'attn_type') for kind in ('multihead', 'performer')]
+    for layer, argument in layers:
+        with subtests.test(layer=layer), pytest.raises(ValueError, match=f'^{argument}: got '):
+            layer(x, graph.edge_index, graph=graph)
+
+
+@pytest.mark.parametrize('make', [lambda: LayerNorm(CHANNELS), lambda: torch.nn.BatchNorm1d(CHANNELS)])
+def test_norms_of_features_that_are_equal_or_short(make: Callable[[], torch.nn.Module]) -> None:
+    norm = convert_norms(make(), ShardedGraph.from_data(data_of('positive')))
+    equal = torch.ones(NODES, CHANNELS, requires_grad=True)
+    norm(equal).sum().backward()
+    assert equal.grad.isfinite().all()
+    x = (100 + torch.randn(NODES, CHANNELS)).bfloat16()
+    torch.testing.assert_close(norm(x), make()(x.float()).bfloat16())
+
+
 @pytest.mark.parametrize('momentum', [0.3, None])
 def test_running_moments(momentum: float | None) -> None:
     graph = ShardedGraph.from_data(data_of('positive'))
@@ -132,6 +198,16 @@ def test_bytes(results: list[dict[str, Any]]) -> None:
                 assert (size['forward'], size['backward']) == tuple(4 * number for number in numbers[name]), (rank, name)
             else:  # keys of all nodes, and ids, keys and values of those chosen
                 assert size['forward'] >= 4 * heads * channels * size['nodes'], name
+
+
+def test_bytes_of_four_processes(results_of_four: list[dict[str, Any]]) -> None:
+    heads, features, channels = 2, 4, 4
+    outer, bound = heads * features * (channels + 1), heads * features
+    expected = {'packing': (3 * (outer + bound) // 2,) * 2, 'causal': (3 * (outer + bound), 6 * outer)}
+    for process in results_of_four:
+        for name, numbers in expected.items():
+            size = process['bytes'][name]
+            assert (size['forward'], size['backward']) == tuple(4 * number for number in numbers), name
 
 
 ERRORS = {
@@ -165,6 +241,7 @@ ERRORS = {
     'edges_of_all': 'mask: got ShardLowRank(',
     'edges_kmip': "edge_attr: got edge features for flow='target_to_source' on a sharded graph, whose ",
     'models': 'module: got weight of different numbers in the processes',
+    'models_of_equal_sums': 'module: got weight of different numbers in the processes',
     'tree': 'mask: got TreeMask on a sharded graph; accepted: AdjacencyMask, CausalMask, ',
     'subclass': 'mask: got OtherMask on a sharded graph',
     'missing': "left: got the attribute name 'nothing', which the data lacks",
@@ -176,6 +253,7 @@ ERRORS = {
     'kmip': 'deterministic: got True on a sharded graph; accepted: its default',
     'nan': 'x: got features with [192, 192] numbers that are not finite',
     'order': 'order: got ',
+    'order_tie': 'order: got 4 in process 0 and 4 in process 1; accepted: shards in ascending order',
     'dense': 'graph: got ShardedGraph(num_nodes=24 of 48',
     'conv': 'conv: got ChebConv on a sharded graph; accepted: GATConv',
     'norm': 'norm1.module: got BatchNorm1d, which normalizes by the nodes of one process',

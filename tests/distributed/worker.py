@@ -152,6 +152,15 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         torch.manual_seed(seed)
         return torch.nn.Linear(2, 2)
 
+    def with_weights(weight: list[float]) -> torch.nn.Module:
+        model = torch.nn.Linear(2, 1, bias=False)
+        model.weight = torch.nn.Parameter(torch.tensor([weight]))
+        return model
+
+    def causal(time: torch.Tensor) -> Any:
+        shard = ShardedGraph.from_data(data.clone().update({'time': time}))
+        return linear(lambda: CausalMask(2, 'time'))()(x, graph=shard)
+
     return {
         'graphs': lambda: ShardedGraph.from_graph(edge_index + (rank if rank else 0) * (edge_index < 3), NODES),
         'orders': lambda: ShardedGraph.from_graph(edge_index.flip(1) if rank else edge_index, NODES),
@@ -184,6 +193,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'edges_of_all': lambda: with_edges(PackingMask()),
         'edges_kmip': lambda: attend(KMIPAttention(CHANNELS, 2, flow='target_to_source', edge_dim=EDGE_DIM), **features),
         'models': lambda: check_parameters(seeded(rank), graph),
+        'models_of_equal_sums': lambda: check_parameters(with_weights([1.0 + rank, -1.0 - rank]), graph),
         'tree': lambda: attend(linear(TreeMask)()),
         'subclass': lambda: attend(linear(other_mask)()),
         'missing': lambda: attend(linear(lambda: LowRankMask(2, 'nothing'))()),
@@ -195,6 +205,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'kmip': lambda: attend(KMIPAttention(CHANNELS, 2, deterministic=True)),
         'nan': lambda: KMIPAttention(CHANNELS, 2)(x if rank else x / 0 - x / 0, graph=graph),
         'order': lambda: linear(CausalMask)()(torch.ones(scattered.num_nodes, CHANNELS), graph=scattered),
+        'order_tie': lambda: causal(torch.arange(NODES) // 5),
         'dense': lambda: AdjacencyMask()(graph).to_dense(),
         'conv': lambda: gps(ChebConv(CHANNELS, CHANNELS, 2)),
         'norm': lambda: gps(GCNConv(CHANNELS, CHANNELS), 'batch_norm'),
@@ -323,7 +334,9 @@ def main(folder: Path, rank: int, size: int) -> None:
     torch.set_num_threads(1)
     dist.init_process_group('gloo', init_method=f'file://{folder}/store', rank=rank, world_size=size)
     if size == 4:
-        torch.save({name: run_case(CASES[name], torch.float64, folder) for name in OF_FOUR}, folder / f'{rank}.pt')
+        of_four: dict[str, Any] = {name: run_case(CASES[name], torch.float64, folder) for name in OF_FOUR}
+        of_four['bytes'] = {name: bytes_of_step(name) for name in ('packing', 'causal')}
+        torch.save(of_four, folder / f'{rank}.pt')
         dist.barrier()
         os._exit(0)
     types = {name: [torch.float64] + [torch.float32] * (name in SHORT) for name in CASES}

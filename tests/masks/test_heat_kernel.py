@@ -329,8 +329,10 @@ def test_directed_graphs_are_refused_where_symmetry_is_needed(kind: str) -> None
         HeatKernelMask(1, kind)(Data(edge_index=torch.tensor([[0, 1, 2], [2, 2, 1]]), num_nodes=3))
     data = mirrored(small_graph())
     data.edge_weight[0] += 0.1
-    with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ'):
-        HeatKernelMask(1, kind)(data)
+    for _ in range(2):
+        with pytest.raises(ValueError, match=r'^edge_index: got edges whose weights differ'):
+            HeatKernelMask(1, kind)(data)
+        data.edge_weight *= 1e-8
 
 
 def test_lam_that_training_has_ruined_is_named() -> None:

@@ -106,6 +106,8 @@ def test_a_row_takes_one_product(monkeypatch: pytest.MonkeyPatch) -> None:
     row = torch.tensor([3]).expand(200)
     torch.testing.assert_close(matrix[row, torch.arange(200)], dense[3])
     assert [x.size(2) for x in calls] == [1]
+    each = torch.arange(200)  # more columns than are multiplied at a time
+    torch.testing.assert_close(matrix[each, each.flip(0)], dense[each, each.flip(0)])
 
 
 @pytest.mark.parametrize(('name', 'heads'), covering(MASKS, [1, 2]))
@@ -130,6 +132,10 @@ def test_walks_have_an_exact_root(mask: Mask) -> None:
         root = each.root_decomposition().root.to_dense()
         torch.testing.assert_close(root @ root.mT, each.to_dense())
         assert root.size(-1) == 6
+    # As many other nodes in the columns as in the rows.
+    other = matrix[..., NODES, :][..., NODES.flip(0)]
+    assert not other.has_root
+    torch.testing.assert_close(other.diagonal(), other.to_dense().diagonal(dim1=-2, dim2=-1))
 
 
 @pytest.mark.parametrize('name', ['grf', 'series', 'heat', 'rwgnk_exact'])
@@ -187,6 +193,7 @@ def test_no_covariances(subtests: pytest.Subtests) -> None:
         (PowerSeriesMask(2), small_digraph, 'an asymmetric matrix'),
         (PowerSeriesMask(1, 1, torch.tensor([0.0, 1.0])), small_graph, 'a matrix with an eigenvalue of at most -0.6'),
         (-1.0 * HeatKernelMask(), small_graph, 'a matrix with an eigenvalue of at most -1'),
+        (HeatKernelMask(2) * torch.tensor([1.0, -1.0]), small_graph, 'a matrix with an eigenvalue of at most -1'),
     ]:
         with subtests.test(mask=mask, data=data, given=given):
             with pytest.raises(ValueError, match=f'^mask: got {given}'):
