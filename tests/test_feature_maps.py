@@ -262,8 +262,9 @@ def test_focused_features_are_powers_of_the_same_length(power: float) -> None:
 
 def test_focused_features_have_the_right_gradient_and_stay_finite() -> None:
     x = torch.tensor([[[0.3, -1.0, 2.0]], [[-0.5, -2.0, -3.0]], [[0.0, 0.0, 0.0]]], dtype=torch.float64, requires_grad=True)
-    layer = FocusedFeatures(3)
+    layer, root = FocusedFeatures(3), FocusedFeatures(3, 0.5)
     assert torch.autograd.gradcheck(lambda x: layer(x, x)[0], x[:2])
+    assert torch.autograd.grad(root(x, x)[0].sum(), x)[0].isfinite().all()
     for scale in (1e-30, 1e-12, 1e2, 1e15, 1e18):
         big = (scale * x.detach().float()).requires_grad_()
         q = layer(big, big)[0]
@@ -348,6 +349,16 @@ def test_elu_features_far_below_zero_keep_their_digits(dtype: torch.dtype) -> No
     np.testing.assert_allclose(features.detach().numpy(), np.where(exact > 0, exact + 1, np.exp(np.minimum(exact, 0))), 1e-5)
     (grad,) = torch.autograd.grad(features.sum(), x)
     np.testing.assert_allclose(grad.double().numpy(), np.exp(np.minimum(exact, 0)), 1e-2, 1e-7)
+
+
+def test_tiny_elu_features_are_divided_by_the_largest_of_a_query_and_of_the_keys_of_a_graph() -> None:
+    x = torch.tensor([[-200.0, -210.0], [1.0, -1.0], [-50.0, -60.0], [-55.0, -52.0]])
+    q, k = EluFeatures(2)(x.unsqueeze(1), x.unsqueeze(1), Segments(4, torch.tensor([0, 0, 1, 1])))
+    y = x.double().numpy()
+    largest = np.minimum([[-200.0], [1.0], [-50.0], [-52.0]], 0), np.array([[0.0], [0.0], [-50.0], [-50.0]])
+    for features, shift in zip((q, k), largest, strict=True):
+        expected = np.maximum(y, 0) + np.exp(np.minimum(y, 0) - shift)
+        np.testing.assert_allclose(features.squeeze(1), expected, rtol=1e-5, atol=1e-30)
 
 
 def test_squares_of_large_numbers_in_half_precision_are_finite() -> None:

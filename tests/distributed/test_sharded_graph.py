@@ -14,7 +14,7 @@ from forked import Forked
 from grids import by_day
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import LayerNorm
+from torch_geometric.nn import GCNConv, LayerNorm
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -24,6 +24,7 @@ from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_node
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, PackingMask
 from pyg_topomask.nn import KMIPAttention, TopoGPSConv
+from pyg_topomask.nn.gps_conv import convolve
 from pyg_topomask.ops import masked_linear_attention
 
 RUNS = [(name, torch.float64) for name in CASES] + [(name, torch.float32) for name in SHORT]
@@ -116,6 +117,15 @@ def test_walks_of_parallel_edges_in_any_order() -> None:
     data = Data(edge_index=edges, edge_weight=torch.tensor([3.0, 1.0, 2.0, 0.5, 1.0, 1.0]), num_nodes=3)
     mask, x = GRFMask(seed=0), torch.eye(3).unsqueeze(1)
     torch.testing.assert_close(mask(ShardedGraph.from_data(data)).matmul(x), mask(data).matmul(x))
+
+
+@pytest.mark.parametrize('improved', [False, True])
+def test_weights_of_loops_in_a_gcn(improved: bool) -> None:
+    data, conv = data_of('positive'), GCNConv(CHANNELS, CHANNELS, improved).double()
+    assert (data.edge_index[0] == data.edge_index[1]).any()
+    graph = ShardedGraph.from_data(data)
+    actual = convolve(graph, conv, data.x, graph.edge_index, edge_weight=graph.edge_weight)
+    torch.testing.assert_close(actual, conv(data.x, data.edge_index, data.edge_weight))
 
 
 def test_keys_that_cancel_are_no_weight() -> None:

@@ -280,6 +280,19 @@ def test_hubs_keep_their_attention() -> None:
     np.testing.assert_allclose(out.detach().flatten().numpy(), expected, rtol=1e-5)
 
 
+@pytest.mark.parametrize('route', ['blocks', 'features'])
+@pytest.mark.parametrize('factor', [1e-6, 1e6])
+def test_numbers_that_multiply_a_mask_cancel_in_attention(factor: float, route: str) -> None:
+    """Also in the bound, below which a row has no weight: those of far rows are in the dark with any factor."""
+    data, mask = Data(edge_index=ring(200), num_nodes=200), HeatKernelMask(1, lam=0.5)
+    k, v = torch.zeros(200, 1, 1), torch.rand(200, 1, 1)
+    k[:3] = 1.0
+    expected, actual = (masked_linear_attention(torch.ones_like(k), k, v, each(data), route) for each in (mask, factor * mask))
+    assert (expected == 0).any()
+    torch.testing.assert_close(actual == 0, expected == 0)
+    torch.testing.assert_close(actual, expected, rtol=1e-3, atol=1e-3)
+
+
 def test_large_keys_of_another_graph_hide_no_row() -> None:
     """What the polynomial gets wrong in a graph is relative to the largest key of this graph."""
     data, v = Data(edge_index=ring(8), num_nodes=8), torch.rand(16, 1, 1)

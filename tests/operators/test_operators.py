@@ -104,6 +104,22 @@ def test_low_rank_masks_keep_their_factors() -> None:
         close(operator, torch.einsum('nhr,khr->hnk', left.expand(-1, 2, -1), right.expand(-1, 2, -1)))
 
 
+def test_factors_of_masks_side_by_side_keep_their_digits() -> None:
+    """The first of them has fewer."""
+    left, right = torch.rand(2, 6, 2, 2, dtype=torch.float64)
+    left[:, 0], right[:, 0] = left[:, 0].float().double(), right[:, 0].float().double()
+    heads = [factors(1, 2).with_factors(left[:, head : head + 1], right[:, head : head + 1]) for head in range(2)]
+    heads[0] = heads[0].with_factors(heads[0].left.float(), heads[0].right.float())
+    close(Heads(tuple(heads)).low_rank, torch.einsum('nhr,khr->hnk', left, right))
+
+
+def test_rounding_does_not_add_up_over_a_large_graph_of_a_batch() -> None:
+    size = 200_000
+    graph = Graph(torch.empty(2, 0, dtype=torch.long), size + 1, batch=torch.arange(size + 1) // size)
+    out = PackingMask()(graph).matmul(torch.full((size + 1, 1, 1), 0.1))
+    np.testing.assert_allclose(out[0, 0].item(), size * float(np.float32(0.1)), rtol=1e-6)
+
+
 def test_gradients_reach_scale_and_factors() -> None:
     scale = torch.randn(2, dtype=torch.float64, requires_grad=True)
     left, right = (torch.randn(6, 2, 2, dtype=torch.float64, requires_grad=True) for _ in range(2))
