@@ -306,6 +306,9 @@ def test_huge_inputs_stay_finite(random_features: type, scale: float) -> None:
     out = masked_linear_attention(*features, v, PackingMask()(Data(num_nodes=6)))
     out.sum().backward()
     assert all(tensor.isfinite().all() for tensor in (*features, out, q.grad, k.grad, v.grad))
+    layer = random_features(4, 8)
+    layer.stabilize = False
+    assert all(mapped.isfinite().all() for mapped in layer(scale * q, scale * k))
 
 
 def test_the_largest_feature_of_a_query_does_not_depend_on_its_length() -> None:
@@ -353,12 +356,27 @@ def test_elu_features_far_below_zero_keep_their_digits(dtype: torch.dtype) -> No
 
 def test_tiny_elu_features_are_divided_by_the_largest_of_a_query_and_of_the_keys_of_a_graph() -> None:
     x = torch.tensor([[-200.0, -210.0], [1.0, -1.0], [-50.0, -60.0], [-55.0, -52.0]])
-    q, k = EluFeatures(2)(x.unsqueeze(1), x.unsqueeze(1), Segments(4, torch.tensor([0, 0, 1, 1])))
     y = x.double().numpy()
     largest = np.minimum([[-200.0], [1.0], [-50.0], [-52.0]], 0), np.array([[0.0], [0.0], [-50.0], [-50.0]])
-    for features, shift in zip((q, k), largest, strict=True):
-        expected = np.maximum(y, 0) + np.exp(np.minimum(y, 0) - shift)
-        np.testing.assert_allclose(features.squeeze(1), expected, rtol=1e-5, atol=1e-30)
+    for nodes in (2, 4):  # the features of the first one alone are 0 but for this
+        both = EluFeatures(2)(*(x[:nodes].unsqueeze(1),) * 2, Segments(nodes, torch.tensor([0, 0, 1, 1])[:nodes]))
+        for features, shift in zip(both, largest, strict=True):
+            expected = np.maximum(y, 0) + np.exp(np.minimum(y, 0) - shift)
+            np.testing.assert_allclose(features.squeeze(1), expected[:nodes], rtol=1e-5, atol=1e-30)
+
+
+def test_squares_of_large_keys_keep_their_ratios() -> None:
+    k = torch.tensor([1e25, 1e24, 1.0, 3.0]).view(4, 1, 1)
+    features = SquareFeatures(1)(k, k, Segments(4, torch.tensor([0, 0, 1, 1])))[1].flatten().tolist()
+    assert (features[0] / features[1], features[3] / features[2]) == (pytest.approx(100), pytest.approx(9))
+
+
+def test_long_vectors_are_shortened_and_no_others() -> None:
+    layer = FavorFeatures(4, 8).double()
+    directions = torch.nn.functional.normalize(torch.randn(3, 1, 4, dtype=torch.float64), dim=-1)
+    lengths = torch.tensor([[3000.0, 500.0, 0.5], [1000.0, 500.0, 0.5]], dtype=torch.float64) * 4**0.25
+    long, short = (layer(*(length.view(3, 1, 1) * directions,) * 2) for length in lengths)
+    torch.testing.assert_close(long, short)
 
 
 def test_squares_of_large_numbers_in_half_precision_are_finite() -> None:
