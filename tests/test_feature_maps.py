@@ -372,11 +372,13 @@ def test_squares_of_large_keys_keep_their_ratios() -> None:
 
 
 def test_long_vectors_are_shortened_and_no_others() -> None:
-    layer = FavorFeatures(4, 8).double()
-    directions = torch.nn.functional.normalize(torch.randn(3, 1, 4, dtype=torch.float64), dim=-1)
-    lengths = torch.tensor([[3000.0, 500.0, 0.5], [1000.0, 500.0, 0.5]], dtype=torch.float64) * 4**0.25
-    long, short = (layer(*(length.view(3, 1, 1) * directions,) * 2) for length in lengths)
-    torch.testing.assert_close(long, short)
+    """Scaled vectors of length 3000 to 1000, where the exponents of two features differ by 1."""
+    layer = FavorFeatures(2, 2).double()
+    layer.projection.copy_(torch.tensor([[1.0, 0.0], [1.001, 0.0]]))
+    lengths = np.array([3000.0, 500.0, 0.5])
+    q = torch.stack([torch.from_numpy(lengths), torch.zeros(3, dtype=torch.float64)], 1).unsqueeze(1) * 2**0.25
+    expected = np.exp(-0.001 * lengths.clip(max=1000.0)) / np.sqrt(2)
+    np.testing.assert_allclose(layer(q, q)[0][:, 0, 0].numpy(), expected, rtol=1e-4)
 
 
 def test_squares_of_large_numbers_in_half_precision_are_finite() -> None:

@@ -111,6 +111,22 @@ class WrongEntries(AdjacencyMask):
         return with_entries(operator, SparseEntries(lambda: Entries(entries.pattern, entries.value * 1.01)))
 
 
+class EntriesOneWay(AdjacencyMask):
+    """The entries of its transpose are its own."""
+
+    def __init__(self) -> None:
+        super().__init__(normalization='rw')
+
+    def bind(self, graph: Graph, state: object) -> MaskOperator:
+        operator = super().bind(graph, state)
+
+        class OneWayEntries(SparseEntries):
+            def transposed(self) -> SparseEntries:
+                return self
+
+        return with_entries(operator, OneWayEntries(operator.entries.make, operator.entries.max_nnz))
+
+
 class TooFewEntries(AdjacencyMask):
     def bind(self, graph: Graph, state: object) -> MaskOperator:
         operator = super().bind(graph, state)
@@ -186,6 +202,7 @@ def test_wrong_operators_are_told(subtests: pytest.Subtests) -> None:
         (KindMask(WrongMagnitude), '^magnitude'),
         (KindMask(Nonlinear), 'differs|Jacobian|gradient'),
         (WrongEntries(), '^entries: differs'),
+        (EntriesOneWay(), '^entries of T: differs'),
         (WrongFactors(), '^low_rank: differs'),
     ]:
         with subtests.test(mask=mask, message=message), pytest.raises(AssertionError, match=message):
@@ -414,4 +431,12 @@ def test_no_graphs_are_refused() -> None:
 def test_layers_of_the_package_pass() -> None:
     graphs = [Data(x=torch.randn(n, 4), edge_index=torch.empty(2, 0, dtype=torch.long)) for n in (1, 5)]
     assert_batch_invariant(MaskedLinearAttention(4), graphs)
-    assert_permutation_equivariant(MaskedLinearAttention(4), torch.randn(6, 4), small_graph().edge_index)
+    for mask in (PackingMask(), AdjacencyMask()):
+        assert_permutation_equivariant(MaskedLinearAttention(4, mask=mask), torch.randn(6, 4), small_graph().edge_index)
+
+
+def test_differences_are_relative_to_no_less_than_1() -> None:
+    graphs = [Data(x=torch.zeros(2, 1), edge_index=torch.empty(2, 0, dtype=torch.long))]
+    assert_batch_invariant(lambda x, *_, graph: x if graph.batch is None else x + 1e-5, graphs)
+    with pytest.raises(AssertionError, match=r'differs by 2\.00e-04, accepted: 1\.00e-04'):
+        assert_batch_invariant(lambda x, *_, graph: x if graph.batch is None else x + 2e-4, graphs)
