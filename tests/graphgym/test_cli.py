@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import re
 import shlex
@@ -183,6 +184,35 @@ def test_version(capsys: pytest.CaptureFixture[str]) -> None:
         main(['--version'])
     assert exit.value.code == 0
     assert capsys.readouterr().out == f'pyg-topomask {pyg_topomask.__version__}\n'
+
+
+@pytest.mark.parametrize(
+    ('command', 'error', 'status', 'message'),
+    [
+        ('list', OSError(errno.ENOSPC, 'No space left on device'), 1, 'error: .*No space left on device'),
+        ('list', OSError(errno.EDQUOT, 'Disk quota exceeded'), 1, 'error: .*Disk quota exceeded'),
+        ('list', OSError(errno.EACCES, 'Permission denied'), 2, 'error: .*Permission denied'),
+        ('list', ValueError('bad\ninput'), 2, 'error: bad input'),
+        ('list', ImportError('no package'), 2, 'error: no package'),
+        ('advise', FloatingPointError('the loss is NaN'), 1, 'error: the loss is NaN'),
+        ('advise', KeyboardInterrupt(), 130, 'interrupted; to go on from the last checkpoint: .* advise --resume'),
+        ('list', KeyboardInterrupt(), 130, 'interrupted'),
+    ],
+)
+def test_status_and_message_of_errors(
+    command: str,
+    error: BaseException,
+    status: int,
+    message: str,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def call(*arguments: object) -> None:
+        raise error
+
+    monkeypatch.setattr('pyg_topomask.__main__._call', call)
+    assert main([command]) == status
+    assert re.fullmatch(message, capsys.readouterr().err.strip())
 
 
 @pytest.mark.parametrize('resume', [[], ['--resume']])
