@@ -179,6 +179,14 @@ def test_a_wrong_flag_is_answered_with_a_flag(capsys: pytest.CaptureFixture[str]
     assert re.search(rf'unrecognized arguments: [^;]*{re.escape(meant)}$', capsys.readouterr().err.strip())
 
 
+@pytest.mark.parametrize('flag', ['-h', '--help'])
+def test_help_of_graphgps_needs_no_checkout(flag: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as exit:
+        main(['graphgps', flag])
+    assert exit.value.code == 0
+    assert capsys.readouterr().out.startswith('usage: pyg-topomask graphgps')
+
+
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as exit:
         main(['--version'])
