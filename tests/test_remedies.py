@@ -28,6 +28,7 @@ CASES: list[tuple[Callable[[], object], str, str]] = [
     (lambda: ATTENTION(X, EDGES.t()), 'edge_index', 'use edge_index.t()'),
     (lambda: ATTENTION(X, EDGES.float()), 'edge_index', 'use edge_index.long()'),
     (lambda: ATTENTION(X, EDGES.t().double()), 'edge_index', 'use edge_index.t().long()'),
+    (lambda: ATTENTION(X, EDGES[:, :2].float()), 'edge_index', 'use edge_index.long()'),
     (lambda: ATTENTION(X, EDGES.tolist()), 'edge_index', 'use torch.tensor(edge_index)'),
     (lambda: ATTENTION(X, EDGES.numpy()), 'edge_index', 'use torch.from_numpy(edge_index)'),
     (lambda: ATTENTION(X, torch.eye(3)), 'edge_index', 'of a matrix, use torch_geometric.utils.dense_to_sparse(matrix)[0]'),

@@ -35,6 +35,15 @@ def test_a_second_call_begins_another_pass() -> None:
     assert len(set(states)) == 3
 
 
+def test_users_of_a_pass_are_kept_as_their_ids_could_be_used_again() -> None:
+    forward_pass, user = ForwardPass(), CausalMask()
+    alive = weakref.ref(user)
+    forward_pass.enter(user)
+    del user
+    gc.collect()
+    assert alive() is not None
+
+
 def test_states_of_the_last_two_passes_are_kept() -> None:
     forward_pass, user, kept = ForwardPass(), object(), []
     for _ in range(4):

@@ -221,6 +221,17 @@ def test_shared_graph_of_data_that_has_gained_nodes_is_a_new_one() -> None:
     assert Graph.shared(data).num_nodes == 3
     data.x = torch.randn(5, 2)
     assert Graph.shared(data).num_nodes == 5
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert Graph.shared(data).weight.dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_graphs_with_other_weights_share_the_first() -> None:
+    graph = Graph(ring(4), 4)
+    again = graph.with_weights(torch.rand(8)).with_weights(torch.rand(8))
+    assert again.unweighted is graph
 
 
 def test_shared_graph_sees_attributes_that_were_replaced_or_added_before_a_mask_read_them() -> None:

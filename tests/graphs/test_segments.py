@@ -36,6 +36,9 @@ def test_segments_are_those_of_plain_python(subtests: pytest.Subtests) -> None:
             assert segments.position.tolist() == [node - first[graph] for node, graph in enumerate(ids)]
             assert segments.largest == max(sizes, default=0)
             assert segments.num_pairs == sum(size**2 for size in sizes)
+            twice = segments.repeated(2)
+            assert twice.index.tolist() == [*ids, *(graph + num_graphs for graph in ids)]
+            assert twice.num_graphs == 2 * num_graphs
 
 
 @pytest.mark.parametrize('most', [None, 2])

@@ -97,6 +97,10 @@ def test_storage_that_is_replaced_is_seen() -> None:
     second = shared_graph(edge_index, NODES)
     assert second is not first
     assert torch.equal(second.edge_index, edge_index)
+    square = torch.tensor([[0, 1], [2, 2]])
+    before = shared_graph(square, NODES)
+    square.t_()  # the same memory in the same shape
+    assert shared_graph(square, NODES) is not before
 
 
 def test_other_tensors_numbers_of_nodes_and_data_types_have_other_graphs() -> None:
