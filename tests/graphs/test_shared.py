@@ -99,7 +99,7 @@ def test_storage_that_is_replaced_is_seen() -> None:
     assert torch.equal(second.edge_index, edge_index)
     square = torch.tensor([[0, 1], [2, 2]])
     before = shared_graph(square, NODES)
-    square.t_()  # the same memory in the same shape
+    square.data = square.data.t()  # the same memory in the same shape
     assert shared_graph(square, NODES) is not before
 
 
