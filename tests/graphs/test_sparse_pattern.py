@@ -77,3 +77,4 @@ def test_a_union_is_made_once() -> None:
     assert SparsePattern.union(first, second)[0] is made
     assert SparsePattern.union(first, third)[0].row.tolist() == [0, 1]
     assert SparsePattern.union(first, second, third)[0].row.tolist() == [0, 1, 2]
+    assert len(SparsePattern.union(first, second)[1]) == 2
