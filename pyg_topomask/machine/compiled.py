@@ -19,8 +19,8 @@ from numba.extending import intrinsic
 ANY_ORDER = ('reassoc', 'contract', 'nsz')
 
 # Numba compiles a kernel again when the kernel's own file changes. Kernels are also made of what is in these files.
-_SHARED = ('compiled.py', 'vectors.py')
-_DIGEST = hashlib.sha256(b''.join(Path(__file__).with_name(name).read_bytes() for name in _SHARED)).hexdigest()[:12]
+_SHARED = ('compiled.py', 'vectors.py', '../utils/random.py')
+_DIGEST = hashlib.sha256(b''.join((Path(__file__).parent / name).read_bytes() for name in _SHARED)).hexdigest()[:12]
 
 
 def compiled(function: Callable[..., Any] | None = None, *, any_order: bool = False, inline: bool = False) -> Any:

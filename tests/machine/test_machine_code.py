@@ -1,5 +1,6 @@
 """Machine code beside the plain versions that it stands for: outputs and gradients, in threads, and what Numba keeps of it."""
 
+import ast
 import hashlib
 import importlib
 import pkgutil
@@ -301,19 +302,17 @@ def test_kernels_change_with_the_files_that_they_share() -> None:
 
 
 def test_kernels_are_made_of_their_own_file_and_of_shared_ones() -> None:
-    from numba.core.dispatcher import Dispatcher
-    from numba.core.extending import _Intrinsic
-
+    """Also numbers are compiled into them."""
     from pyg_topomask.machine.compiled import _SHARED
 
-    shared = [f'pyg_topomask.machine.{Path(name).stem}' for name in _SHARED]
+    folder = Path(machine.__file__).parent
+    shared = {(folder / name).resolve() for name in _SHARED}
     for kernel in kernels():
-        for name in kernel.py_func.__code__.co_names:
-            used = kernel.py_func.__globals__.get(name)
-            if isinstance(used, Dispatcher):
-                assert used.py_func.__module__ in (kernel.py_func.__module__, *shared), (kernel, name)
-            elif isinstance(used, _Intrinsic):
-                assert used._defn.__module__ in (kernel.py_func.__module__, *shared), (kernel, name)
+        source = ast.parse(Path(kernel.py_func.__code__.co_filename).read_text())
+        for statement in (each for each in source.body if isinstance(each, ast.ImportFrom)):
+            names = {alias.asname or alias.name for alias in statement.names}
+            if statement.module.startswith('pyg_topomask.') and names.intersection(kernel.py_func.__code__.co_names):
+                assert Path(importlib.import_module(statement.module).__file__) in shared, (kernel, names)
 
 
 def test_every_kernel_is_where_its_name_says() -> None:
