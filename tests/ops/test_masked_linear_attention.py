@@ -118,6 +118,18 @@ def test_groups_of_one_graph_agree_with_larger_ones(monkeypatch: pytest.MonkeyPa
         torch.testing.assert_close(actual, expected)
 
 
+def test_sums_over_more_nodes_than_are_added_up_at_a_time() -> None:
+    """Means over the nodes of a graph of a batch, and their gradients."""
+    sizes = torch.tensor([9000, 3])
+    mask = PackingMask()(Graph(no_edges(), 9003, batch=torch.arange(2).repeat_interleave(sizes)))
+    v, weight = torch.rand(2, 9003, 1, 1, dtype=torch.float64)
+    out = masked_linear_attention(*torch.ones(2, 9003, 1, 1, dtype=torch.float64), v.requires_grad_(), mask, 'low_rank')
+    (out * weight).sum().backward()
+    for actual, averaged in ((out, v), (v.grad, weight)):
+        means = [part.detach().numpy().mean() for part in averaged.split(sizes.tolist())]
+        np.testing.assert_allclose(actual.detach().flatten().numpy(), np.repeat(means, sizes.numpy()), rtol=1e-12)
+
+
 @pytest.mark.parametrize('name', ['packing', 'low_rank', 'scaled_low_rank'])
 @pytest.mark.parametrize('rows', [[4, 0, 4], []])
 def test_rows_of_masks_of_low_rank(name: str, rows: list[int]) -> None:
