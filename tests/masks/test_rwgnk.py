@@ -10,12 +10,13 @@ import torch
 from graphs import GRAPH_NAMES, GRAPHS, ring, small_digraph, small_graph, uneven_graphs, weighted
 from grids import at_night, covering
 from numpy.typing import NDArray
-from oracles import as_numpy, confidence, explicit_walks, standard_scores
+from oracles import as_numpy, confidence, explicit_walks, masked_attention, standard_scores
 from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.rwgnk import RWGNKMask
+from pyg_topomask.operators.base import low_rank_operator
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddRandomWalkKernel
@@ -364,3 +365,15 @@ def test_norms_of_rows_that_attention_divides_out_change_nothing(alpha: float, e
         torch.testing.assert_close(actual, expected)
         for one, other in zip(torch.autograd.grad(actual.square().sum(), leaves), gradients, strict=True):
             torch.testing.assert_close(one, other)
+
+
+def test_what_is_made_of_the_kernel_has_factors_of_its_own() -> None:
+    """Attention leaves the factors of rows out, which are those of columns in the transpose."""
+    data = small_digraph()
+    given = RWGNKMask(1, 4, independent_ensembles=True).double()(data)
+    q, k, v = torch.rand(3, 6, 1, 4, dtype=torch.float64)
+    left, right = torch.rand(2, 6, 1, 1, dtype=torch.float64) + 0.1
+    for operator in (given.T, given * low_rank_operator(Graph.from_data(data), left, right)):
+        actual = masked_linear_attention(q, k, v, operator, 'edges').detach().numpy()
+        expected = masked_attention(*(x.numpy() for x in (q, k, v)), operator.to_dense().detach().numpy())
+        np.testing.assert_allclose(actual, expected, rtol=1e-9)
