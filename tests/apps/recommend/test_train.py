@@ -193,6 +193,7 @@ def test_folder_named_by_a_number(run_cfg: Path, monkeypatch: pytest.MonkeyPatch
     capsys.readouterr()
     assert main(['recommend', '--run', 'out/small/MGFormer/3', '--user', '100', '--k', '1', '--data', '2024']) == 0
     assert len(capsys.readouterr().out.splitlines()) == 2
+    assert main(['recommend', '--run', 'out/small/MGFormer/3', '--user', '100', '--k', '1', '--data', 'nowhere']) == 2
 
 
 @pytest.mark.parametrize(
