@@ -1,5 +1,5 @@
-r"""The compilation of kernels by Numba, which keeps their machine code on the disk, and what several kernels call: sizes of
-graphs, hashes of integers and bitmaps of nodes.
+r"""The compilation of kernels by Numba, which keeps their machine code on the disk, and what several kernels call: copies,
+sizes of graphs, hashes of integers and bitmaps of nodes.
 """
 
 from __future__ import annotations
@@ -33,6 +33,13 @@ def compiled(function: Callable[..., Any] | None = None, *, any_order: bool = Fa
     function.__qualname__ = f'{function.__qualname__}_{_DIGEST}'
     options = {'fastmath': set(ANY_ORDER) if any_order else False, 'inline': 'always' if inline else 'never'}
     return njit(nogil=True, cache=True, error_model='numpy', **options)(function)
+
+
+@compiled
+def copy(source, first, target, start, number):
+    r"""Copies some numbers. Numba compiles assignments of slices to slices for seconds."""
+    for place in range(number):
+        target[start + place] = source[first + place]
 
 
 @compiled

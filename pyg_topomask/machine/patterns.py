@@ -11,7 +11,7 @@ from numba import types
 from torch import Tensor
 
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.compiled import compiled, lowest_bit, sort_reached
+from pyg_topomask.machine.compiled import compiled, copy, lowest_bit, sort_reached
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks
 from pyg_topomask.machine.vectors import written
 
@@ -149,7 +149,7 @@ def _grown(array, used, more):
     if used + more <= len(array):
         return array
     longer = np.empty(2 * (used + more), array.dtype)
-    longer[:used] = array[:used]
+    copy(array, 0, longer, 0, used)
     return longer
 
 

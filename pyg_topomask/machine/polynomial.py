@@ -20,7 +20,7 @@ from torch import Tensor
 
 from pyg_topomask.graphs.segments import Segments
 from pyg_topomask.graphs.sparse_pattern import SparsePattern
-from pyg_topomask.machine.compiled import compiled, largest
+from pyg_topomask.machine.compiled import compiled, copy, largest
 from pyg_topomask.machine.patterns import closed_ends
 from pyg_topomask.machine.threads import Array, array_of, arrays_of, in_chunks, in_threads, pairs_before
 from pyg_topomask.machine.vectors import dot_rows, index, multiply, multiply_add, written
@@ -224,7 +224,8 @@ def _backward_learned(
             )
         _spread(q, upstream, first, last, head, heads, features, channels, start, stop, given)
         dot_rows(given, terms, products, 0, 0, 0, most, 0, 1, count, size)
-        grad_coefficients += products
+        for term in range(count):
+            grad_coefficients[term] += products[term]
         multiply(coefficients, given, change, count - 1, 0, 0, 0, 0, 0, 0, 1, 1, size)
         for term in range(count - 2, -1, -1):
             factor = one + one if chebyshev and term > 0 else one
@@ -299,11 +300,12 @@ def _blocks_backward(
                 for row in range(last - first):
                     place = head * every + pairs[graph] + row * (last - first) + begin
                     start = head * size + row * columns
-                    given[start : start + columns] = upstream[place : place + columns]
+                    copy(upstream, place, given, start, columns)
             if grad_basis.size > 0:
                 for head in range(count):
                     dot_rows(given, scratch, products, head * size, 0, 0, size, 0, 1, terms, size)
-                    grad_basis[head * terms : (head + 1) * terms] += products
+                    for term in range(terms):
+                        grad_basis[head * terms + term] += products[term]
             later, change, of_term = rest[:size], rest[size : 2 * size], rest[2 * size : 3 * size]
             multiply(basis, given, change, terms - 1, 0, terms, 0, size, 0, 0, 1, count, size)
             for k in range(terms - 2, -1, -1):

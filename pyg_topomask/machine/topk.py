@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from torch import Tensor
 
-from pyg_topomask.machine.compiled import compiled, lowest_bit
+from pyg_topomask.machine.compiled import compiled, copy, lowest_bit
 from pyg_topomask.machine.threads import array_of, in_chunks
 from pyg_topomask.machine.vectors import index, multiply, written
 
@@ -103,7 +103,8 @@ def _sort(top, chosen, ranks, space, places, query, number, num):
         for rank in range(number):
             space[rank], places[rank] = top[start + order[rank]], chosen[start + order[rank]]
     left = min(number, num)
-    top[start : start + left], chosen[start : start + left] = space[:left], places[:left]
+    copy(space, 0, top, start, left)
+    copy(places, 0, chosen, start, left)
     return left
 
 

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.machine.compiled import compiled, splitmix
+from pyg_topomask.machine.compiled import compiled, copy, splitmix
 from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.utils.random import APART
 
@@ -33,7 +33,7 @@ def _number(key, stream):
 @compiled(inline=True)
 def _sort(keys, ranked, size):
     if size > _FEW:
-        ranked[:size] = keys[:size]
+        copy(keys, 0, ranked, 0, size)
         ranked[:size].sort()
         return
     for item in range(size):
