@@ -44,12 +44,12 @@ def multiply(rowptr: Tensor, col: Tensor, value: Tensor, x: Tensor, out: Tensor 
 
 def product(matrix: Tensor, x: Tensor, out: Tensor) -> Tensor:
     r"""Writes the product of a CSR tensor with a dense matrix to :obj:`out`, whatever that holds. Not differentiable."""
+    if x.device.type != 'cpu' or not torch.backends.mkl.is_available():
+        return torch.mm(matrix, x, out=out)
     if x.size(1) == 1:  # in two thirds of the time
         torch.mv(matrix, x[:, 0], out=out[:, 0])
         return out
-    if x.device.type == 'cpu' and torch.backends.mkl.is_available():
-        return out.addmm_(matrix, x, beta=0.0)  # torch.mm makes a matrix of zeros first, and copies it
-    return torch.mm(matrix, x, out=out)
+    return out.addmm_(matrix, x, beta=0.0)  # torch.mm makes a matrix of zeros first, and copies it
 
 
 def sample(rowptr: Tensor, col: Tensor, a: Tensor, b: Tensor) -> Tensor:
