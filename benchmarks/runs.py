@@ -11,8 +11,9 @@ import tempfile
 import time
 import warnings
 from collections import defaultdict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache, partial
+from itertools import islice
 from pathlib import Path
 from typing import Any
 from unittest import mock
@@ -51,7 +52,8 @@ QUADRATIC = ('Transformer', 'KMIP', 'GPSConv(multihead)')
 QUICK = ('GRF', 'GPSConv(multihead)')
 ONE_GRAPH, FEATURES, CLASSES, DEGREE = 'one graph', 16, 10, 6
 COLUMNS = ('first batch, s', 'transforms, s', 'epoch, s', 'evaluation, s', 'peak, MiB')
-TURNS, IN_TURNS = 2, ('epoch, s', 'evaluation, s', 'plain loop, s', 'its evaluation, s')
+LOOP = ('plain loop, s', 'its evaluation, s')
+RATIO = 'runner / plain loop'
 SIZES, QUICK_SIZES = {'train': 1400, 'val': 300, 'test': 300}, {'train': 32, 'val': 16, 'test': 16}
 
 _WALKS = 'topomask.transforms [AddGraphRandomFeatures]'
@@ -67,6 +69,8 @@ DATA = {
     'dataset.edge_encoder_name DummyEdge train.batch_size 1',
 }
 FOLDERS = {'ENZYMES': 'tu', 'peptides-func': 'peptides'}
+#: Epochs after the first: more where they are short.
+EPOCHS = {'digits': 5, 'ENZYMES': 15, 'peptides-func': 3, ONE_GRAPH: 3}
 
 _IMPORTS, _COMMAND = 'import torch, torch_geometric.graphgym', 'python -m pyg_topomask train --cfg digits'
 #: Processes that print their processor time after the imports, and at the first training step.
@@ -130,21 +134,23 @@ def with_layers_of_pyg(network: Any, kind: str) -> Module:
 
 def run(quick: bool, folder: Path) -> None:
     torch.set_num_threads(1)
-    epochs, size, sizes = (1, 1_000, QUICK_SIZES) if quick else (3, 100_000, SIZES)
+    size, sizes = (1_000, QUICK_SIZES) if quick else (100_000, SIZES)
+    epochs = dict.fromkeys(DATA, 1) if quick else EPOCHS
     names = QUICK if quick else (*ATTENTIONS, *LAYERS)
     with tempfile.TemporaryDirectory() as root:
         available = [data for data in DATA if _prepare(data, Path(root), sizes)]
         jobs = [(data, name) for data in available for name in names if data != ONE_GRAPH or name not in QUADRATIC]
         measure = partial(_measure, epochs=epochs, size=size, root=root)
-        settings = {'epochs': epochs, 'size': size, **sizes, 'code': code_version()}
+        settings = {**epochs, 'size': size, **sizes, 'code': code_version()}
         results = run_all(jobs, measure, settings, kept_runs(folder, 'runs', quick), processes=1)
     missing = [data for data in DATA if data not in available]
     note = (
-        f'Three GPS layers of local GINE and an attention, of {CONFIG.name}, one thread: processor times, medians of {epochs} '
-        f'epochs after the first, and means of {TURNS} turns of the runner and the loop. "first batch" is from the call of the '
-        f'runner, without imports, and includes the transforms. "epoch" includes the evaluation of validation and test graphs. '
-        f'The plain loop has the same batches, optimizer and '
-        f"evaluation, and the same layers or PyG's. Memory is that of a run beyond what the process held. {ONE_GRAPH}: "
+        f'Three GPS layers of local GINE and an attention, of {CONFIG.name}, one thread: processor times, medians of '
+        f'{", ".join(f"{number} epochs ({data})" for data, number in epochs.items())} after the first. After each epoch of the '
+        f'runner comes one of the loop, and "{RATIO}" is the median over these pairs. "first batch" and memory are of a run '
+        f'alone: from the call of the runner, without imports, with the transforms; and beyond what the process held. "epoch" '
+        f'includes the evaluation of validation and test graphs. The plain loop has the same batches, optimizer and '
+        f"evaluation, and the same layers or PyG's. {ONE_GRAPH}: "
         f'{size:,} nodes, random, of degree {DEGREE}, without attentions between all pairs of nodes. peptides-func: '
         f'{sum(sizes.values()):,} molecules. HeatKernel has the tolerance 1e-3.'
         + (f' Not run here: {", ".join(missing)}.' if missing else '')
@@ -177,26 +183,25 @@ def _prepare(data: str, root: Path, sizes: dict[str, int]) -> bool:
     return True
 
 
-def _measure(job: tuple[str, str], epochs: int, size: int, root: str) -> dict[str, object]:
+def _measure(job: tuple[str, str], epochs: dict[str, int], size: int, root: str) -> dict[str, object]:
     data, name = job
     for stored in Path(root).rglob('topomask-*.pt'):
         stored.unlink()  # transforms are to run
     register.loader_dict['one-graph'] = lambda format, *_: _OneGraph(size) if format == 'one-graph' else None
-    options = _options_of(data, 'None' if name in LAYERS else name, epochs, root)
-    turns: list[dict[str, float]] = []
+    options = _options_of(data, 'None' if name in LAYERS else name, epochs[data], root)
+    row: dict[str, object] = dict.fromkeys((*COLUMNS, *LOOP, RATIO), '')
     with warnings.catch_warnings():
         warnings.simplefilter('ignore')
         if name in LAYERS:
             load_config(CONFIG, options)
-            turns.append(_plain_loop(create_loaders(), LAYERS[name], epochs))
-        else:
-            for _ in range(TURNS):
-                stages, loaders = train(options)
-                turns.append(stages | _plain_loop(loaders, None, epochs))
-    row: dict[str, object] = {**dict.fromkeys(COLUMNS, ''), **turns[0]}  # with what is new in the first turn alone
-    means = {key: statistics.mean(turn[key] for turn in turns) for key in IN_TURNS if key in turns[0]}
-    ratio = '' if name in LAYERS else means['epoch, s'] / means['plain loop, s']
-    return {**row, **means, 'runner / plain loop': ratio}
+            return row | _medians(list(islice(_plain_loop(create_loaders, LAYERS[name]), 1 + epochs[data])))
+        row |= train([*options, 'optim.max_epoch', '2'])
+        beside = train(options, beside=True)
+        return row | {key: beside[key] for key in ('epoch, s', 'evaluation, s', *LOOP, RATIO)}
+
+
+def _medians(loop: list[tuple[float, float]]) -> dict[str, float]:
+    return {key: statistics.median(seconds[1:]) for key, seconds in zip(LOOP, zip(*loop, strict=True), strict=True)}
 
 
 def _options_of(data: str, attention: str, epochs: int, root: str) -> list[str]:
@@ -205,9 +210,12 @@ def _options_of(data: str, attention: str, epochs: int, root: str) -> list[str]:
     return f'{options} optim.max_epoch {1 + epochs} dataset.dir {Path(root) / FOLDERS.get(data, "")}'.split()
 
 
-def train(options: list[str]) -> tuple[dict[str, float], list[Any]]:
-    r"""Trains with the runner. Returns the seconds of its stages, and its loaders."""
+def train(options: list[str], beside: bool = False) -> dict[str, float]:
+    r"""Trains with the runner. Returns the seconds of its stages and, with an epoch of a plain loop after each of the runner,
+    those of the loop. Neighbors in time are compared, since the speed of a machine changes.
+    """
     times: dict[str, list[float]] = defaultdict(list)
+    loop: list[tuple[float, float]] = []
 
     def noting(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*arguments: Any, **keywords: Any) -> Any:
@@ -221,14 +229,23 @@ def train(options: list[str]) -> tuple[dict[str, float], list[Any]]:
     def seconds(first: str, last: str) -> list[float]:
         return [end - begin for begin, end in zip(times[first], times[last], strict=False)]
 
-    hooks = ('training_step', 'on_train_epoch_start', 'on_train_epoch_end', 'on_validation_start', 'on_validation_end')
-    timed = type('Timed', (module.RunModule,), {name: noting(name, getattr(module.RunModule, name)) for name in hooks})
+    names = ('training_step', 'on_train_epoch_start', 'on_train_epoch_end', 'on_validation_start', 'on_validation_end')
+    hooks = {name: noting(name, getattr(module.RunModule, name)) for name in names}
+    of_runner, end = cache(create_loaders), hooks['on_train_epoch_end']
+    epochs_of_loop = _plain_loop(of_runner)
+
+    def end_and_loop(*arguments: Any) -> None:
+        end(*arguments)
+        if beside:
+            loop.append(next(epochs_of_loop))
+
+    timed = type('Timed', (module.RunModule,), {**hooks, 'on_train_epoch_end': end_and_loop})
     transform = noting('transforms', apply_in_memory)
     with (
         tempfile.TemporaryDirectory() as out,
         mock.patch.object(runner, 'RunModule', timed),
         mock.patch.object(datasets, 'apply_in_memory', transform),
-        mock.patch.object(runner, 'create_loaders', cache(create_loaders)) as loaders,
+        mock.patch.object(runner, 'create_loaders', of_runner),
     ):
         start = time.process_time()
         peak = peak_memory(lambda: runner.train(CONFIG, options, out=out))
@@ -241,21 +258,24 @@ def train(options: list[str]) -> tuple[dict[str, float], list[Any]]:
         'evaluation, s': statistics.median(evaluations[1 : len(epochs)]),
         'peak, MiB': peak / 2**20,
     }
-    return stages, loaders()
+    if beside:
+        ratios = [ours / whole for ours, (whole, _) in zip(epochs, loop, strict=True)]
+        stages |= {**_medians(loop), RATIO: statistics.median(ratios[1:])}
+    return stages
 
 
-def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> dict[str, float]:
-    r"""Trains the configured network, with PyG's layers if a kind of attention is given. Returns the median seconds of an
-    epoch and of its evaluation.
+def _plain_loop(make_loaders: Callable[[], list[Any]], kind: str | None = None) -> Iterator[tuple[float, float]]:
+    r"""Trains the configured network, with PyG's layers if a kind of attention is given. Yields the seconds of each epoch, and
+    of its evaluation.
     """
+    loaders = make_loaders()
     network: Any = module.RunModule().model
     if kind is not None:
         network = with_layers_of_pyg(network, kind)
     optimizer = create_optimizer(network.parameters())
-    whole, evaluation = [], []
     # Validation and testing on nodes of one graph take one pass, as in the runner.
     of_evaluation = loaders[1:2] if loaders[1].dataset is loaders[2].dataset else loaders[1:]
-    for _ in range(1 + epochs):
+    while True:
         start = time.process_time()
         network.train()
         for batch in loaders[0]:
@@ -272,9 +292,8 @@ def _plain_loop(loaders: list[Any], kind: str | None, epochs: int) -> dict[str, 
                 for batch in loader:
                     batch.split = split
                     compute_loss(*network(batch))
-        whole.append(time.process_time() - start)
-        evaluation.append(time.process_time() - trained)
-    return {'plain loop, s': statistics.median(whole[1:]), 'its evaluation, s': statistics.median(evaluation[1:])}
+        ended = time.process_time()
+        yield ended - start, ended - trained
 
 
 #: What a trainer of Lightning does for users.
@@ -282,22 +301,25 @@ _NOT_NEEDED = ('logger', 'enable_checkpointing', 'enable_progress_bar', 'enable_
 
 
 class _Bare(LightningModule):
-    r"""Trains the configured network with nothing but Lightning. It notes when epochs begin and when their evaluation ends."""
+    r"""Trains the configured network with nothing but Lightning. It notes the seconds of each epoch over those of an epoch of a
+    loop, which comes after it.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, loop: Iterator[tuple[float, float]]) -> None:
         super().__init__()
         self.network: Any = module.RunModule().model
-        self.begun: list[float] = []
-        self.ended: list[float] = []
+        self.loop = loop
+        self.ratios: list[float] = []
 
     def configure_optimizers(self) -> torch.optim.Optimizer:
         return create_optimizer(self.network.parameters())
 
     def on_train_epoch_start(self) -> None:
-        self.begun.append(time.process_time())
+        self.begun = time.process_time()
 
-    def on_validation_epoch_end(self) -> None:
-        self.ended.append(time.process_time())
+    def on_train_epoch_end(self) -> None:  # after the evaluation
+        seconds = time.process_time() - self.begun
+        self.ratios.append(seconds / next(self.loop)[0])
 
     def training_step(self, batch: Data, *_: object) -> Tensor:
         return self._loss(batch, 'train')
@@ -313,22 +335,15 @@ class _Bare(LightningModule):
 
 def lightning_alone(epochs: int) -> float:
     r"""Measures epochs of Lightning with nothing else, over those of a plain loop, in turns, on ENZYMES without attention."""
-    bare: list[float] = []
-    plain: list[float] = []
     with tempfile.TemporaryDirectory() as root:
         _prepare('ENZYMES', Path(root), QUICK_SIZES)
         load_config(CONFIG, _options_of('ENZYMES', 'None', epochs, root))
         loaders = create_loaders()
-        for _ in range(TURNS):
-            model, off = _Bare(), dict.fromkeys(_NOT_NEEDED, False)
-            clipped = cfg.optim.clip_grad_norm_value
-            trainer = Trainer(
-                max_epochs=1 + epochs, accelerator='cpu', num_sanity_val_steps=0, gradient_clip_val=clipped, **off
-            )
-            trainer.fit(model, loaders[0], loaders[1:])
-            bare += [end - begin for begin, end in zip(model.begun[1:], model.ended[1:], strict=True)]
-            plain.append(_plain_loop(loaders, None, epochs)['plain loop, s'])
-    return statistics.median(bare) / statistics.median(plain)
+        model, off = _Bare(_plain_loop(lambda: loaders)), dict.fromkeys(_NOT_NEEDED, False)
+        clipped = cfg.optim.clip_grad_norm_value
+        trainer = Trainer(max_epochs=1 + epochs, accelerator='cpu', num_sanity_val_steps=0, gradient_clip_val=clipped, **off)
+        trainer.fit(model, loaders[0], loaders[1:])
+    return statistics.median(model.ratios[1:])
 
 
 def _start(repeats: int) -> dict[str, float]:

@@ -56,7 +56,7 @@ GPS, LAYERS = {64: 32, 150: 32}, 3
 
 
 def _transforms_of_digits(quick: bool) -> Figures:
-    stages, _ = runs.train(['optim.max_epoch', '2', 'topomask.progress', 'False'])
+    stages = runs.train(['optim.max_epoch', '2', 'topomask.progress', 'False'])
     return {'us a graph': stages['transforms, s'] / 1797 * 1e6, 'peak, MiB': stages['peak, MiB']}
 
 
@@ -158,7 +158,7 @@ MEASURES: dict[str, Callable[[bool], Figures]] = {
     'preparations': _preparations,
     'KMIP': _kmip,
     'attention alone': partial(_kmip, searched=False),
-    'Lightning alone': lambda quick: {'ENZYMES, None': runs.lightning_alone(1 if quick else 5)},
+    'Lightning alone': lambda quick: {'ENZYMES, None': runs.lightning_alone(1 if quick else 15)},
     **{f'first step, {name}': partial(_first_step, name) for name in FIRST_STEPS},
 }
 
