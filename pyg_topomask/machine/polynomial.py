@@ -32,8 +32,9 @@ T = TypeVar('T')
 _BLOCK, _FEATURES, _NODES = 2**17, (8, 4), 256
 # Bytes of the terms of so many features that are kept for gradients of the entries.
 _KEPT = 2**29
-# Columns of a plain product that go through the polynomial together, and bytes of all terms of some columns of a block.
-_COLUMNS, _TERMS = 64, 2**20
+# Columns of a plain product that go through the polynomial together, and bytes of all terms of some columns of a block: if
+# possible, and at most, but for one vector of columns.
+_COLUMNS, _TERMS, _LARGE = 64, 2**20, 2**26
 
 
 def _step(write, value, col, rowptr, x, y, u, total, dot, first, last, columns, alpha, beta, gamma, terms, pairs):
@@ -353,9 +354,13 @@ def polynomial_blocks_backward(
 
 
 def _width(blocks: int, value: Tensor, segments: Segments) -> int:
-    r"""Returns the columns of so many blocks that are computed at a time: a multiple of what :func:`_step` takes together."""
-    lanes = 4 * 64 // value.element_size()
-    return -(-_TERMS // (blocks * max(segments.largest, 1) * value.element_size() * lanes)) * lanes
+    r"""Returns the columns of so many blocks that are computed at a time: a multiple of what :func:`_step` takes together, but
+    of one vector where terms of large graphs would fill the memory.
+    """
+    size = value.element_size()
+    column, lanes = blocks * max(segments.largest, 1) * size, 64 // size
+    together = lanes if 4 * lanes * column > _LARGE else 4 * lanes
+    return -(-_TERMS // (column * together)) * together
 
 
 def attend_polynomial(
