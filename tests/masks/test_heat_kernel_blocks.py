@@ -75,3 +75,20 @@ def test_blocks_of_a_large_tolerance_do_not_serve_a_small_one() -> None:
         weight = expm(float(mask.lam.detach()) * (adjacency - np.diag(adjacency.sum(0)))) * (q[:, 0] @ k[:, 0].T).numpy()
         expected = weight @ v[:, 0].numpy() / weight.sum(1, keepdims=True)
         np.testing.assert_allclose(actual[:, 0], expected, rtol=0, atol=10 * tolerance)
+
+
+@pytest.mark.parametrize('learned', [False, True])
+def test_blocks_of_more_columns_than_are_computed_at_a_time(learned: bool) -> None:
+    size, node = 300, torch.arange(300)
+    half = (0.5 + torch.rand(size, dtype=torch.float64)).requires_grad_(learned)
+    pairs, weight = torch.stack([node, (node + 1) % size]), torch.cat([half, half])
+    mask, (q, k, v) = HeatKernelMask(1).double(), torch.rand(3, size, 1, 4, dtype=torch.float64)
+    graph = Graph(torch.cat([pairs, pairs.flip(0)], dim=1), size, weight)
+    actual = masked_linear_attention(q, k, v, mask(graph), route='blocks')
+    adjacency = torch.zeros(size, size, dtype=torch.float64).index_put(tuple(graph.edge_index), weight)
+    weights = torch.matrix_exp(mask.lam * (adjacency - adjacency.sum(0).diag())) * (q[:, 0] @ k[:, 0].T)
+    expected = (weights @ v[:, 0] / weights.sum(1, keepdim=True)).unsqueeze(1)
+    torch.testing.assert_close(actual, expected, rtol=0, atol=1e-6)
+    leaves = [mask.raw_lam, half] if learned else [mask.raw_lam]
+    for gradient, exact in zip(*(torch.autograd.grad((out * v).sum(), leaves) for out in (actual, expected)), strict=True):
+        torch.testing.assert_close(gradient, exact, rtol=1e-4, atol=1e-7)
