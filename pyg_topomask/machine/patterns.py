@@ -254,8 +254,10 @@ def _list_pairs(first, last, rowptr, col, max_hops, ends, visited, length):
     bits, hops, reached = _scratch(len(rowptr) - 1)
     for start in range(first, last):
         number = _search(start, rowptr, col, max_hops, bits, hops, reached)
-        nodes, place = reached[:number], ends[start] - number
-        sort_reached(nodes, nodes.min(), nodes.max(), bits)
+        nodes, place, low, high = reached[:number], ends[start] - number, start, start
+        for node in nodes:
+            low, high = min(low, node), max(high, node)
+        sort_reached(nodes, low, high, bits)
         for node in nodes:
             visited[place], length[place] = node, hops[node]
             place += 1

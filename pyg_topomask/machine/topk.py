@@ -14,7 +14,7 @@ from numba import types
 from numba.core import cgutils
 from torch import Tensor
 
-from pyg_topomask.machine.compiled import compiled, copy, lowest_bit
+from pyg_topomask.machine.compiled import compiled, copy, lowest_bit, sort
 from pyg_topomask.machine.threads import array_of, in_chunks
 from pyg_topomask.machine.vectors import index, multiply, written
 
@@ -99,9 +99,11 @@ def _sort(top, chosen, ranks, space, places, query, number, num):
         for candidate in range(number):
             space[ranks[candidate]], places[ranks[candidate]] = top[start + candidate], chosen[start + candidate]
     else:
-        order = np.argsort(-top[start : start + number], kind='mergesort')
+        for candidate in range(number):
+            space[candidate], ranks[candidate] = -top[start + candidate], candidate
+        sort(space, ranks, number)
         for rank in range(number):
-            space[rank], places[rank] = top[start + order[rank]], chosen[start + order[rank]]
+            space[rank], places[rank] = -space[rank], chosen[start + ranks[rank]]
     left = min(number, num)
     copy(space, 0, top, start, left)
     copy(places, 0, chosen, start, left)
@@ -179,36 +181,35 @@ def _search(first_panel, last_panel, graph_of, query_of, start, count, q, keys, 
             graph, begin = graph_of[panel], query_of[panel]
             first, number = start[graph], count[graph]
             queries, num = min(_QUERIES, number - begin), min(slots, number)
-            if number <= min(width, _FEW):
-                filled = (number + fewer - 1) // fewer * fewer
-                for row in range(_ROWS):
-                    scores[row * width + number : row * width + filled] = np.nan  # never among the best
-                for query in range(0, queries, _ROWS):
-                    rows = min(_ROWS, queries - query)
-                    place = ((first + begin + query) * heads + head) * channels
-                    key = head * channels * apart + first
-                    multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, number)
-                    place = (head * nodes + first + begin + query) * slots
-                    _best(
-                        scores, rows, width, filled, num, fewer, some, ranks, top, chosen, places, best, place, slots, first
-                    )  # fmt: skip
-                continue
             held[:], bounds[:] = 0, -np.inf
+            few = number <= min(width, _FEW)
+            step, absent = (fewer, np.nan) if few else (groups, -np.inf)  # NaN is never among the best
             for first_key in range(0, number, width):
                 columns = min(width, number - first_key)
-                filled = min(width, (columns + groups - 1) // groups * groups)
+                filled = min(width, (columns + step - 1) // step * step)
                 for row in range(_ROWS):
-                    scores[row * width + columns : row * width + filled] = -np.inf
+                    for place in range(row * width + columns, row * width + filled):
+                        scores[place] = absent
                 for query in range(0, queries, _ROWS):
-                    rows = min(_ROWS, queries - query)
-                    place = ((first + begin + query) * heads + head) * channels
+                    rows, node = min(_ROWS, queries - query), first + begin + query
                     key = head * channels * apart + first + first_key
-                    multiply(q, keys, scores, place, heads * channels, 1, key, apart, 0, width, rows, channels, columns)
+                    multiply(
+                        q, keys, scores,
+                        (node * heads + head) * channels, heads * channels, 1, key, apart, 0, width, rows, channels, columns,
+                    )  # fmt: skip
+                    if few:
+                        place = (head * nodes + node) * slots
+                        _best(
+                            scores, rows, width, filled, num, fewer, some, ranks, top, chosen, places, best, place, slots, first
+                        )  # fmt: skip
+                        continue
                     for row in range(rows):
                         _keep(
                             top, chosen, held, bounds, maxima, ranks, space, places,
                             query + row, num, scores, row * width, filled, first_key,
                         )  # fmt: skip
+            if few:
+                continue
             for query in range(queries):
                 left = _sort(top, chosen, ranks, space, places, query, held[query], num)
                 place = (head * nodes + first + begin + query) * slots

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.machine.compiled import compiled, copy, splitmix
+from pyg_topomask.machine.compiled import compiled, copy, sort, splitmix
 from pyg_topomask.machine.threads import in_threads
 from pyg_topomask.utils.random import APART
 
@@ -34,7 +34,7 @@ def _number(key, stream):
 def _sort(keys, ranked, size):
     if size > _FEW:
         copy(keys, 0, ranked, 0, size)
-        ranked[:size].sort()
+        sort(ranked, ranked, size)
         return
     for item in range(size):
         key, rank = keys[item], 0
@@ -80,7 +80,7 @@ def _search(cumulative, row, degree, target):
 
 
 @compiled
-def _repel(step, going, key, position, degree, choice, members, numbers):
+def _repel(step, going, key, position, degree, choice, members, numbers, order):
     num_walks = len(key)
     for walker in range(num_walks):
         if going[walker]:
@@ -98,8 +98,8 @@ def _repel(step, going, key, position, degree, choice, members, numbers):
             block = members[begin : min(begin + width, count)]
             if 2 * len(block) >= width:
                 for edge in range(width):
-                    numbers[edge] = _number(key[block[0]], step - (edge + 1) * APART)
-                order = np.argsort(numbers[:width])
+                    numbers[edge], order[edge] = _number(key[block[0]], step - (edge + 1) * APART), edge
+                sort(numbers, order, width)
                 for rank in range(len(block)):
                     choice[block[rank]] = order[rank]
             else:
@@ -165,7 +165,7 @@ def _walk(
     load = np.empty(num_walks, factor.dtype)
     choice = np.empty(num_walks, np.int64)
     members = np.empty(num_walks, np.int64)
-    numbers = np.empty(2 * num_walks, np.float64)
+    numbers, order = np.empty(2 * num_walks, np.float64), np.empty(2 * num_walks, np.int64)
     used = np.uint64(opening)  # unsigned, as below, so that Numba need not handle negative indices
     for place_of_start in range(begin, end):
         node = base + place_of_start
@@ -197,7 +197,7 @@ def _walk(
             if going is not None:
                 for walker in range(num_walks):
                     going[walker] = hops[walker] >= step
-                _repel(step, going, key, position, degree, choice, members, numbers)
+                _repel(step, going, key, position, degree, choice, members, numbers, order)
             for number in range(num_walks):
                 walker = np.uint64(number)
                 if hops[walker] < step:
