@@ -19,7 +19,7 @@ from pyg_topomask.utils.random import APART
 # a while after an operation. A thread that starts late therefore processes fewer chunks.
 _ALONE, _SHARES = 2**20, 4
 # Up to this size, comparing all pairs is faster than sorting.
-_FEW = 256
+_FEW = 768
 
 _SHIFT11 = np.uint64(11)
 _ZERO, _ONE, _TWO, _THREE = (np.uint64(number) for number in range(4))

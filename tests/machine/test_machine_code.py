@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from graphs import no_edges, random_tree, ring, uneven_graphs
@@ -313,6 +314,24 @@ def test_kernels_are_made_of_their_own_file_and_of_shared_ones() -> None:
             names = {alias.asname or alias.name for alias in statement.names}
             if statement.module.startswith('pyg_topomask.') and names.intersection(kernel.py_func.__code__.co_names):
                 assert Path(importlib.import_module(statement.module).__file__) in shared, (kernel, names)
+
+
+@pytest.mark.parametrize('number', [0, 1, 2, 3, 10, 257])
+def test_sorting(number: int) -> None:
+    """By keys, of which many are equal, and then by items; what is beyond the number stays. One array may be both."""
+    from pyg_topomask.machine.compiled import sort
+
+    generator = np.random.default_rng(number)
+    for keys in (generator.integers(-5, 5, number + 2), generator.normal(size=number + 2)):
+        items = generator.permutation(number + 2)
+        order, rest = np.lexsort((items[:number], keys[:number])), [number, number + 1]
+        expected = keys[[*order, *rest]], items[[*order, *rest]]
+        alone = keys.copy()
+        sort(keys, items, number)
+        sort(alone, alone, number)
+        np.testing.assert_array_equal(keys, expected[0])
+        np.testing.assert_array_equal(items, expected[1])
+        np.testing.assert_array_equal(alone, keys)
 
 
 def test_every_kernel_is_where_its_name_says() -> None:

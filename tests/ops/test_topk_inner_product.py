@@ -262,10 +262,10 @@ def test_custom_op_is_well_formed() -> None:
     torch.library.opcheck(by_backend._search, (q, k, ptr, 3, 'auto', True, 2**20))
 
 
-@pytest.mark.parametrize(('values', 'num'), covering(['normal', 'integers', 'ascending', 'equal'], [1, 10, 200, 600]))
+@pytest.mark.parametrize(('values', 'num'), covering(['normal', 'integers', 'equal', 'ascending'], [1, 200, 600, 300]))
 def test_machine_code_merges_blocks_of_keys(values: str, num: int) -> None:
     # Ascending scores make every key a candidate, and equal ones test which stay.
-    size, dim = 8300, 3
+    size, dim = 4400 if values == 'ascending' else 8300, 3
     if values == 'ascending':
         k = torch.arange(size).view(-1, 1, 1) * torch.ones(dim)
         q = torch.rand(size, 1, dim).round(decimals=1) + 1

@@ -188,6 +188,14 @@ def test_compiled_walks_are_those_of_the_tensor_version(name: str, p_halt: float
         assert getattr(compiled, column).dtype == getattr(expected, column).dtype
 
 
+@pytest.mark.parametrize('num_walks', [70, 200])
+def test_compiled_walks_with_many_visits(num_walks: int) -> None:
+    pytest.importorskip('numba', reason='Numba is not installed')
+    graph, settings = Graph.from_data(small_graph()), WalkSettings(num_walks, 0.1, 8)
+    expected, compiled = (sample_walks(graph, settings, 3, backend) for backend in ('torch', 'numba'))
+    assert all(map(torch.equal, compiled.visits(), expected.visits()))
+
+
 @pytest.fixture
 def three_threads() -> Iterator[None]:
     threads = torch.get_num_threads()
