@@ -110,6 +110,18 @@ def test_large_coordinates_do_not_blur_small_distances() -> None:
     assert knn_graph(pos, 1)[0].tolist() == [1, 0, 1, 0]
 
 
+@pytest.mark.parametrize('size', [10, 200])
+def test_large_coordinates_do_not_reorder_neighbors(size: int) -> None:
+    """Squares of sums of products would lose the distances."""
+    pos = 1000.0 + torch.randperm(size, generator=torch.Generator().manual_seed(0)).float().view(-1, 1).repeat(1, 3) / 64
+    order = pos[:, 0].argsort()
+    source, target = knn_graph(pos, k=2)
+    inside = order[1:-1]
+    expected = torch.stack([order[:-2], order[2:]], dim=1)
+    for node, both in zip(inside.tolist(), expected.tolist(), strict=True):
+        assert sorted(source[target == node].tolist()) == sorted(both)
+
+
 def test_many_graphs_are_searched_together(monkeypatch: pytest.MonkeyPatch) -> None:
     def search(pos: Tensor, first: Tensor, *args: object) -> None:
         calls.append(first.numel())

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, Mask, PackingMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HopMask, Mask, PackingMask, TreeMask
 from pyg_topomask.operators.base import MaskOperator, low_rank_operator
 from pyg_topomask.operators.description import describe
 from pyg_topomask.ops import masked_linear_attention
@@ -392,11 +392,79 @@ def blocks_of(mask: MaskOperator, leaves: tuple[Tensor, ...]) -> Tensor:
     return masked_linear_attention(*(tensor.requires_grad_() for tensor in leaves), mask, 'blocks')
 
 
+@pytest.fixture(params=[True, False], ids=['machine_code', 'plain'])
+def _compiled_or_not(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not request.param:
+        monkeypatch.setattr('pyg_topomask.machine.backend.has_numba', lambda: False)
+
+
+@pytest.mark.usefixtures('_compiled_or_not')
 @pytest.mark.parametrize('graphs', [1, 2])
 def test_weights_of_low_rank_that_cancel_up_to_rounding_are_none(graphs: int) -> None:
     batch = None if graphs == 1 else torch.arange(graphs).repeat_interleave(3)
     graph = Graph.from_tensors(torch.empty(2, 0, dtype=torch.long), 3 * graphs, batch=batch)
     right = torch.tensor([0.1, 0.2, -0.3], dtype=torch.float64).repeat(graphs).view(-1, 1, 1)  # 0.1 + 0.2 is above 0.3
-    mask = low_rank_operator(graph, torch.ones_like(right), right)
-    q, v = torch.ones_like(right), torch.arange(3.0 * graphs, dtype=torch.float64).view(-1, 1, 1)
-    assert torch.equal(masked_linear_attention(q, q, v, mask, 'low_rank'), torch.zeros_like(v))
+    ones, v = torch.ones_like(right), torch.arange(3.0 * graphs, dtype=torch.float64).view(-1, 1, 1)
+    for factor, k in ((right, ones), (ones, right)):
+        mask = low_rank_operator(graph, ones, factor)
+        assert torch.equal(masked_linear_attention(ones, k, v, mask, 'low_rank'), torch.zeros_like(v))
+
+
+def star_of_three(weight: list[float] | None = None) -> Graph:
+    """Edges between node 0 and each of three others, where those to node 0 have weights, and those from it have 1."""
+    edges = torch.tensor([[1, 2, 3, 0, 0, 0], [0, 0, 0, 1, 2, 3]])
+    weights = None if weight is None else torch.tensor([*weight, 1.0, 1.0, 1.0], dtype=torch.float64)
+    return Graph.from_tensors(edges, 4, weights)
+
+
+CANCELING = {
+    'adjacency': lambda: AdjacencyMask(self_loop=None)(star_of_three([0.1, 0.2, -0.3])),
+    'hop': lambda: HopMask(1, 1, torch.tensor([[-0.3, 0.1]], dtype=torch.float64), positive=False)(star_of_three()),
+    'tree': lambda: TreeMask(
+        kind='distance', f=torch.tensor([-0.3, 0.1, 1.0], dtype=torch.float64), max_distance=2, positive=False
+    )(star_of_three()),
+}
+
+
+@pytest.mark.usefixtures('_compiled_or_not')
+@pytest.mark.parametrize('name', CANCELING)
+def test_weights_that_cancel_up_to_rounding_are_none(name: str) -> None:
+    """0.1 + 0.2 is above 0.3, and so is 0.1 + 0.1 + 0.1. Nothing of node 0 is left, and the others have weight."""
+    mask = CANCELING[name]()
+    ones, v = torch.ones(4, 1, 1, dtype=torch.float64), torch.arange(1.0, 5.0, dtype=torch.float64).view(-1, 1, 1)
+    matrix = mask.to_dense()[0].detach()
+    expected = matrix @ v[:, 0] / matrix.sum(1, keepdim=True)
+    for route in offered(mask):
+        out = masked_linear_attention(ones, ones, v, mask, route)
+        assert out[0].item() == 0, route
+        torch.testing.assert_close(out[1:, 0].detach(), expected[1:], msg=route)
+
+
+def shared_by_heads(name: str, graphs: int) -> tuple[MaskOperator, list[Tensor]]:
+    """A mask of one head, and the tensors that it learns."""
+    edges = torch.cat([ring(5) + 5 * graph for graph in range(graphs)], 1)
+    batch = torch.arange(graphs).repeat_interleave(5)
+    generator = torch.Generator().manual_seed(0)
+    if name == 'low_rank':
+        factors = [torch.rand(5 * graphs, 1, 2, dtype=torch.float64, generator=generator).requires_grad_() for _ in range(2)]
+        return low_rank_operator(Graph(edges, 5 * graphs, batch=batch), *factors), factors
+    weight = torch.rand(edges.size(1), dtype=torch.float64, generator=generator).requires_grad_()
+    return AdjacencyMask()(Graph(edges, 5 * graphs, weight, batch)), [weight]
+
+
+@pytest.mark.usefixtures('_compiled_or_not')
+@pytest.mark.parametrize('graphs', [1, 2])
+@pytest.mark.parametrize('name', ['low_rank', 'adjacency'])
+def test_gradients_of_a_mask_that_all_heads_share(name: str, graphs: int) -> None:
+    """Against autograd through the dense equation."""
+    mask, learned = shared_by_heads(name, graphs)
+    leaves = inputs(5 * graphs, 3)
+    weight = torch.einsum('nhm,khm->hnk', *leaves[:2]) * mask.to_dense()
+    dense = torch.einsum('hnk,khd->nhd', weight / weight.sum(-1, keepdim=True), leaves[2])
+    upstream = torch.rand_like(dense)
+    expected = torch.autograd.grad(dense, learned, upstream, retain_graph=True)
+    for route in offered(mask):
+        out = masked_linear_attention(*leaves, mask, route)
+        actual = torch.autograd.grad(out, learned, upstream, retain_graph=True)
+        for gradient, oracle in zip(actual, expected, strict=True):
+            torch.testing.assert_close(gradient, oracle, msg=route)
