@@ -2,8 +2,8 @@
 # torch-geometric 2.8.1: LastNeighborLoader keeps old neighbors in place of the last ones if a batch has more than fit.
 #
 # Expected: the loader of TGN keeps the last `size` interactions of a node: insert "inserts newly encountered interactions into
-# an ever-growing (undirected) temporal graph", and sorts old and new ones by e_id. The result does not depend on how the stream of
-# interactions is cut into batches.
+# an ever-growing (undirected) temporal graph", and sorts old and new ones by e_id. The result does not depend on how the stream
+# of interactions is cut into batches.
 # Seen: in insert, the interactions of a node within a batch are in the order "as destination, then as source", not in that of
 # time. The last `size` of this order are kept. So a node that was a source in the first interactions of a batch, and
 # a destination in the later ones, keeps the first. Of batches of one interaction each, it keeps the last.
@@ -30,7 +30,8 @@ def kept(source, target, num_nodes, size, batch_size):
 
 
 def by_definition(source, target, num_nodes, size):
-    return [[event for event in range(len(source)) if node in (source[event], target[event])][-size:] for node in range(num_nodes)]
+    pairs = list(zip(source, target))
+    return [[event for event, pair in enumerate(pairs) if node in pair][-size:] for node in range(num_nodes)]
 
 
 source, target = [0, 0, 0, 4, 5, 6], [1, 2, 3, 0, 0, 0]
