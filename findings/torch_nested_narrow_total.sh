@@ -2,7 +2,7 @@
 # torch 2.13.0: sum(), mean() and max() of torch.nested.narrow(layout=torch.jagged) count the elements that were cut away.
 #
 # Expected: the nested tensor "shows only the elements in the interval [start, start+length)". Its numel() and its parts are
-# those. So its sum is the sum of its parts, as it is for the other layout, and for the same parts given to nested_tensor.
+# those. So its sum is the sum of its parts, as it is if the same parts are given to nested_tensor.
 # Seen: the jagged result is a view of the whole tensor with gaps. Reductions over all dimensions ignore where parts begin
 # and end: they reduce the whole tensor. Padding of 1e9 is the maximum, and the mean is the mean with padding. Reductions of the
 # ragged dimension alone raise an error in this case. Elementwise operations and reductions of the last dimension are right.
