@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# pytorch-metric-learning 2.9.0: SmoothAPLoss takes other groups than classes, if a class has not as many elements as there are classes.
+# pytorch-metric-learning 2.9.0: SmoothAPLoss mixes classes, if the number of classes is not the number of elements of each.
 #
 # Expected: SmoothAPLoss is "implementation of the SmoothAP loss: https://arxiv.org/abs/2007.12163", which is 1 minus a smooth
 # average precision. A batch may be [A,A,A, B,B,B, C,C,C], with "the same number of elements for each class". If the elements of
@@ -44,7 +44,7 @@ for classes, size in ((3, 3), (3, 2), (2, 3), (4, 2), (2, 8)):
     for name, x in (('of the best embedding', np.eye(classes)[labels]), ('of a random one', rng.normal(size=(len(labels), 5)))):
         seen = SmoothAPLoss(temperature)(torch.tensor(x), torch.tensor(labels)).item()
         right, groups = by_definition(x, labels), by_definition(x, wrong)
-        print(f'{classes} classes of {size}, loss {name}: {seen:.4f}, by the definition {right:.4f}, of wrong groups {groups:.4f}')
+        print(f'{classes} classes of {size}, loss {name}: {seen:.4f}, by the definition {right:.4f}, of groups {groups:.4f}')
         assert np.isclose(seen, groups, atol=1e-4), 'this has changed'
         assert np.isclose(seen, right, atol=1e-4) == (classes == size), 'this has changed'
 PY
