@@ -4,9 +4,9 @@
 # Expected: a similarity, "basically a souped-up edit distance, but in similarity form". The vertex/edge overlap of
 # Papadimitriou et al. (2010) is 2 (|V and V'| + |E and E'|) / (|V| + |V'| + |E| + |E'|). It is 1 for equal graphs, whose
 # vertex_edge_distance is 0.
-# Seen: the sizes of the unions are taken. A graph and itself have the overlap 0.5 and the distance 1, the largest one of all.
-# Graphs without a common edge have a distance near 0. So sorting graphs by it sorts them backwards. NetComp asks for NetworkX
-# 1, which does not run on current Python. The functions here run with NetworkX 2.8.8.
+# Seen: the sizes of the unions are taken, and the docstring calls "&" the union. A graph and itself have the overlap 0.5 and
+# the distance 1, the largest one of all. Graphs without a common edge have a distance near 0. So sorting graphs by it sorts
+# them backwards. NetComp asks for NetworkX 1, which does not run on current Python. The functions here run with NetworkX 2.8.8.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
