@@ -9,8 +9,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet wntr==1.5.0 numpy==1.26.4 scipy==1.11.4 pandas==2.2.3 networkx==3.2.1 \
-  matplotlib==3.8.4 setuptools==80.9.0
+"$folder/venv/bin/pip" install --quiet wntr==1.5.0 numpy==2.4.6 scipy==1.17.1 pandas==2.3.3 networkx==3.6.1 \
+  matplotlib==3.11.2 six==1.17.0 setuptools==80.9.0
 cd "$folder"
 OMP_NUM_THREADS=1 "$folder/venv/bin/python" -W ignore - <<'PY'
 import math
