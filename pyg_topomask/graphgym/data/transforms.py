@@ -150,6 +150,15 @@ WALKING: dict[str, dict[str, Any]] = {
 }
 #: Attentions and masks of this package that do not read stored walks. User-defined ones may read them.
 WITHOUT_WALKS = {*ATTENTIONS, *MASKS} - {*WALKING}
+#: What becomes of edge weights in encodings that are made for none.
+WITHOUT_WEIGHTS: dict[type[BaseTransform], str] = {
+    AddEigenvectors: 'they have no effect in posenc_LapPE and posenc_EquivStableLapPE, as in GraphGPS',
+    AddReturnProbabilities: 'they have no effect in posenc_RWSE, as in GraphGPS',
+    pyg_transforms.AddRandomWalkPE: (
+        'AddRandomWalkPE of torch_geometric divides by their sums, but does not multiply by them, so that it gives no '
+        'probabilities. posenc_RWSE.enable True gives those of walks without weights'
+    ),
+}
 # The number of nodes of the graphs that are transformed at a time.
 _CHUNK = 2**14
 # Transforms that read the edges and the number of nodes alone, and what data sets have beside these and the node features.
@@ -277,6 +286,7 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     """
     if not isinstance(dataset, InMemoryDataset):
         raise ArgumentError('topomask.transforms', f'a dataset of type {type(dataset).__name__}', 'datasets held in memory')
+    _warn_of_weights(dataset._data, steps_of(transform))
     # The indices of splits belong to the dataset, not to a graph, and would break the slicing into graphs.
     taken = take(dataset, SPLIT_KEYS)
     if dataset._indices is None and leaves_nodes(transform):
@@ -302,6 +312,14 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
     _put_back(dataset, taken)
+
+
+def _warn_of_weights(data: Any, transforms: list[BaseTransform]) -> None:
+    weight = data.edge_weight if isinstance(data, Data) and 'edge_weight' in data else None
+    if weight is not None and bool((weight != 1).any()):
+        for kind, effect in WITHOUT_WEIGHTS.items():
+            if any(type(transform) is kind for transform in transforms):
+                warn(f'topomask.transforms: the graphs have edge_weight: {effect}')
 
 
 def _check_mask(dataset: InMemoryDataset, transforms: list[BaseTransform]) -> None:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 import torch
-from torch_geometric.data import Data
+from torch_geometric.data import Data, InMemoryDataset
 from torch_geometric.graphgym.config import cfg, set_cfg
+from torch_geometric.transforms import AddRandomWalkPE, BaseTransform, Compose
 
 import pyg_topomask.graphgym  # noqa: F401
+from pyg_topomask.graphgym.data.transforms import apply_in_memory
 from pyg_topomask.graphgym.names.positional_encodings import AddEigenvectors, AddReturnProbabilities, posenc_transforms
 
 #: Graphs by name: with edges that occur twice and in one direction, without edges, in two parts, larger than asked for.
@@ -62,6 +66,29 @@ def test_return_probabilities(name: str) -> None:
     returns = AddReturnProbabilities([1, 2, 5])(graph(name)).pestat_RWSE
     expected = np.stack([np.diag(np.linalg.matrix_power(step, length)) for length in (1, 2, 5)], 1)
     np.testing.assert_allclose(returns.numpy(), expected, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ('transform', 'message'),
+    [
+        (AddRandomWalkPE(3), 'AddRandomWalkPE of torch_geometric divides by their sums, but does not multiply by them'),
+        (AddReturnProbabilities([1, 2]), 'no effect in posenc_RWSE'),
+        (AddEigenvectors(2, None), 'no effect in posenc_LapPE'),
+    ],
+)
+def test_weights_that_an_encoding_does_not_read(transform: BaseTransform, message: str) -> None:
+    set_cfg(cfg)
+    for weight in (2.0, 1.0, None):
+        data = graph('parts')
+        data.edge_weight = None if weight is None else torch.full((6,), weight)
+        dataset = InMemoryDataset()
+        dataset.data, dataset.slices = dataset.collate([data, data])
+        with warnings.catch_warnings(record=True) as seen:
+            warnings.simplefilter('always')
+            apply_in_memory(dataset, Compose([transform]))
+        texts = [str(warning.message) for warning in seen if 'edge_weight' in str(warning.message)]
+        assert len(texts) == (weight == 2.0)
+        assert all(message in text for text in texts)
 
 
 def test_the_enabled_groups_choose_the_transforms() -> None:
