@@ -28,7 +28,9 @@ from pyg_topomask.masks import (
     TreeMask,
 )
 from pyg_topomask.nn import KMIPAttention
+from pyg_topomask.operators.forms import Entries
 from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
+from pyg_topomask.ops.softmax_entries import attend_softmax
 
 MASKS: dict[str, tuple[Callable[[], Mask], str]] = {
     'packing': (PackingMask, 'low_rank blocks features'),
@@ -101,6 +103,19 @@ def test_linear_attention_in_one_graph(name: str) -> None:
 
 def test_softmax_attention() -> None:
     assert_twice_differentiable(Attention(GRFMask(2, positive=True), masked_softmax_attention), graphs('grf', 2, 4))
+
+
+def test_the_coefficients_of_softmax_attention() -> None:
+    torch.manual_seed(0)
+    q, k, v = torch.randn(3, 6, 2, 2, dtype=torch.float64)
+    pattern = GRFMask(2, positive=True)(graphs('grf', 2, 4)).entries().pattern
+
+    def function(q: Tensor, k: Tensor, v: Tensor, value: Tensor) -> tuple[Tensor, Tensor]:
+        return attend_softmax(q, k, v, Entries(pattern, value))[:2]
+
+    leaves = [x.requires_grad_() for x in (q, k, v, torch.rand(2, pattern.nnz, dtype=torch.float64) + 0.5)]
+    assert gradcheck(function, leaves, fast_mode=True)
+    assert gradgradcheck(function, leaves, fast_mode=True)
 
 
 @pytest.mark.parametrize('diversity', [0.0, 0.5])
