@@ -66,7 +66,7 @@ def test_what_is_missing_is_named_with_its_remedy(load: Callable[..., None], sub
         ({'model': {'type': 'SANTransformer'}}, r'^model.type: .*; instead: model.type TopoGPSModel gt.layer_type None'),
         ({'model': {'type': 'custom_gnn'}, 'gnn': {'layer_type': 'gcniiconv'}}, '^gnn.layer_type: .*; accepted: gatedgcnconv'),
         ({'gt': {'layer_type': 'GCN+Exphormer'}}, '^gt.layer_type, .*; instead: the word Expander; unchanged: in a checkout'),
-        ({'gnn': {'head': 'inductive_edge'}}, '^gnn.head: .*; in a checkout'),
+        ({'gnn': {'head': 'infer_links'}}, '^gnn.head: .*; in a checkout'),
         ({'dataset': {'node_encoder': True, 'node_encoder_name': 'ASTNode'}}, '^dataset.node_encoder_name: .*; in a checkout'),
         ({'dataset': {'edge_encoder': True, 'edge_encoder_name': 'PPAEdge'}}, '^dataset.edge_encoder_name: .*; in a checkout'),
         ({'dataset': {'task_type': 'subtoken_prediction'}}, '^dataset.task_type, without custom_metrics: .*; in a checkout'),

@@ -28,8 +28,9 @@ from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.attentions import gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import edge_encoder, node_encoder
+from pyg_topomask.graphgym.names.heads import find_head
 from pyg_topomask.graphgym.names.lookup import lookup
-from pyg_topomask.graphgym.names.networks import ACTIVATIONS, LAYERS, MODELS, find_head, split_layer_type
+from pyg_topomask.graphgym.names.networks import ACTIVATIONS, LAYERS, MODELS, split_layer_type
 from pyg_topomask.graphgym.names.positional_encodings import posenc_transforms
 from pyg_topomask.utils.checks import MAX_SIZE, check_choice, check_not_negative, check_probability, check_whole
 from pyg_topomask.utils.files import first_line
@@ -51,10 +52,17 @@ NAMES_OF_GNN = {
     'gnn.layer_type': register.layer_dict,
     'gnn.stage_type': register.stage_dict,
 }
+#: Options of :func:`~pyg_topomask.graphgym.data.edge_splits.split_edges`.
+OF_LINKS = tuple(
+    f'dataset.{name}'
+    for name in ('split', 'edge_train_mode', 'edge_message_ratio', 'edge_negative_sampling_ratio', 'resample_negative')
+)
 #: Options of GraphGym and GraphGPS that this runner does not read, and the behavior instead.
 UNREAD = {
     **{f'posenc_{name}.pass_as_var': 'encodings are appended to the node features' for name in ('LapPE', 'RWSE')},
     **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_mode')},
+    'dataset.resample_disjoint': 'the edges that models see in training stay',
+    **dict.fromkeys(OF_LINKS[1:], 'this is for edges of one graph: dataset.task link_pred'),
     'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
     'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
     'gnn.stage_type': 'TopoGPSModel has residual connections, and those of CustomGNN are gnn.residual',
@@ -103,6 +111,8 @@ def check_options() -> None:
     if cfg.model.type == 'gnn':
         for path, known in NAMES_OF_GNN.items():
             lookup(path, option(path), known, ACTIVATIONS if path == 'gnn.act' else {})
+    if cfg.gnn.head in ('edge', 'inductive_edge', 'link_pred'):
+        check_choice(('concat', 'cosine_similarity', 'dot'), **{'model.edge_decoding': cfg.model.edge_decoding})
     if cfg.gnn.head == 'graph':
         lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
     for name in cfg.custom_metrics:
@@ -124,7 +134,10 @@ def _is_read(path: str) -> bool:
     r"""Returns whether an option of :obj:`UNREAD` is read, or equals the actual behavior."""
     if path.startswith('dataset.'):
         # A user's own loader may read it.
-        return cfg.dataset.format not in FORMATS or (path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES)
+        by_shares = path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES
+        of_links = path in OF_LINKS and cfg.dataset.task == 'link_pred'
+        of_links |= path == 'dataset.resample_negative' and cfg.gnn.head == 'inductive_edge'
+        return by_shares or of_links or cfg.dataset.format not in FORMATS
     if path.startswith('gnn.'):
         return cfg.model.type not in ('TopoGPSModel', *(['CustomGNN'] if path == 'gnn.stage_type' else []))
     if path == 'train.iter_per_epoch':
@@ -276,7 +289,7 @@ def _step(network: torch.nn.Module, loader: Any, splits: Sequence[str], device: 
         if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch and one_graph:
             accepted = 'node, because inductive_node trains on all nodes of a graph'
             raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted)
-        for split, pred, true in outputs_of_splits(network, batch, splits):
+        for split, pred, true, _ in outputs_of_splits(network, batch, splits):
             mask = f'{split}_mask'
             # Samplers of GraphSAINT are their own data set. Another shard of a graph may have the nodes.
             whole = one_graph and loader.dataset is not loader and cfg.topomask.shard == 'batch'

@@ -18,6 +18,7 @@ from torch_geometric.graphgym.loss import compute_loss
 
 from pyg_topomask.apps.runs.devices import HostCopy, gather, rank
 from pyg_topomask.apps.runs.run import Row
+from pyg_topomask.graphgym.names.heads import RANKS
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.objectives import METRICS_OF_GRAPHGPS
 from pyg_topomask.utils.checks import check_choice
@@ -89,6 +90,8 @@ def check_metric_best() -> None:
     :obj:`cfg.share`.
     """
     metrics = {'loss', *(cfg.custom_metrics or (*METRICS[infer_task()], *METRICS_OF_GRAPHGPS.get(infer_task(), ())))}
+    if cfg.gnn.head == 'inductive_edge' and infer_task() == 'classification_binary' and not cfg.custom_metrics:
+        metrics |= {*RANKS}
     known = [*(['auto'] if _automatic() in metrics else []), *sorted(metrics)]
     check_choice(known, metric_best=cfg.metric_best)
 
@@ -110,11 +113,16 @@ class EpochMeter:
         except ImportError as error:
             hint = 'install pyg_topomask with its extra [graphgym]'
             raise ImportError(f'tensorboard_each_run: True needs tensorboardX: {hint}') from error
-        self._batches: list[tuple[HostCopy, dict[str, float]]] = []
+        self._batches: list[tuple[HostCopy, dict[str, float], list[str]]] = []
 
-    def update(self, true: Tensor, pred: Tensor, loss: Tensor, lr: float, seconds: float) -> None:
-        r"""Adds the labels, the prediction scores, the mean loss, the learning rate and the time of a batch."""
-        self._batches.append((HostCopy(true, pred, loss), {'lr': lr, 'time_used': seconds}))
+    def update(
+        self, true: Tensor, pred: Tensor, loss: Tensor, lr: float, seconds: float, measured: dict[str, Tensor] | None = None
+    ) -> None:
+        r"""Adds the labels, the prediction scores, the mean loss, the learning rate and the time of a batch, and what its
+        head has measured by name, numbers of which a row has the mean, 0 if there are none.
+        """
+        copies = HostCopy(true, pred, loss, *(measured or {}).values())
+        self._batches.append((copies, {'lr': lr, 'time_used': seconds}, [*(measured or {})]))
 
     def finish(self, epoch: int | None = None) -> Row:
         r"""Returns the metrics of the collected predictions and clears them; empty without predictions. If an epoch is given,
@@ -122,9 +130,9 @@ class EpochMeter:
         processes must call this.
         """
         read: list[dict[str, Any]] = [
-            {'true': true, 'pred': pred, 'loss': float(loss), **numbers}
-            for copy, numbers in self._batches
-            for true, pred, loss in [copy.read()]
+            {'true': true, 'pred': pred, 'loss': float(loss), **numbers, 'measured': dict(zip(names, measured, strict=True))}
+            for copy, numbers, names in self._batches
+            for true, pred, loss, *measured in [copy.read()]
         ]
         batches = [batch for batches in gather(read) for batch in batches]
         self._batches = []
@@ -138,6 +146,7 @@ class EpochMeter:
     def _row(self, batches: list[dict[str, Any]], counts: list[int], epoch: int | None) -> Row:
         logger = self.logger
         logger.reset()
+        measured = [batch.pop('measured') for batch in batches]
         for batch in batches:
             logger.update_stats(**batch, params=cfg.params)
         loss = sum(batch['loss'] * count for batch, count in zip(batches, counts, strict=True)) / sum(counts)
@@ -158,6 +167,8 @@ class EpochMeter:
             for name, metric in METRICS_OF_GRAPHGPS.get(self.task, {}).items():
                 if name in (*METRICS[self.task], cfg.metric_best):
                     scores[name] = round(metric(logger['_true'], logger['_pred'], self.task), cfg.round)
+            for name in measured[0]:
+                scores[name] = round(float(torch.cat([batch[name] for batch in measured]).mean().nan_to_num()), cfg.round)
             logger[logger.task_type] = lambda: scores  # which write_epoch would compute again
         row = {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
         if epoch is not None and rank() == 0:

@@ -18,7 +18,7 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg, from_config
 from torch_geometric.graphgym.model_builder import GraphGymModule
-from torch_geometric.graphgym.models.head import GNNNodeHead
+from torch_geometric.graphgym.models.head import GNNEdgeHead, GNNNodeHead
 from torch_geometric.graphgym.utils.comp_budget import params_count
 from torch_geometric.graphgym.utils.epoch import is_eval_epoch
 
@@ -29,6 +29,7 @@ from pyg_topomask.apps.runs.run import EpochBar, Row, Run
 from pyg_topomask.apps.train.metrics import EpochMeter, labelled_loss
 from pyg_topomask.errors import warn
 from pyg_topomask.feature_maps.feature_map import FeatureMap
+from pyg_topomask.graphgym.names.heads import InductiveEdgeHead
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import registered_modules
 from pyg_topomask.masks import StochasticRPEMask
@@ -110,25 +111,40 @@ def modules_with_random_features(network: torch.nn.Module) -> list[FeatureMap | 
 
 
 def takes_one_pass(network: torch.nn.Module, loaders: Sequence[Any]) -> bool:
-    r"""Returns whether the loaders of splits are about nodes of the same graphs, for which the network computes the same."""
-    of_nodes = any(isinstance(module, GNNNodeHead) for module in network.modules())
-    return of_nodes and all(type(each) is type(loaders[0]) and each.dataset is loaders[0].dataset for each in loaders)
+    r"""Returns whether the loaders of splits are about nodes or edges of the same graphs, for which the network computes the
+    same.
+    """
+    heads = [module for module in network.modules() if isinstance(module, (GNNNodeHead, GNNEdgeHead))]
+    of_parts = any(not isinstance(head, InductiveEdgeHead) for head in heads)
+    return of_parts and all(type(each) is type(loaders[0]) and each.dataset is loaders[0].dataset for each in loaders)
 
 
 def outputs_of_splits(
     network: torch.nn.Module, batch: Data, splits: Sequence[str]
-) -> Iterator[tuple[str, torch.Tensor, torch.Tensor]]:
-    r"""Yields the predictions and the labels of each split, of all from one pass if the batch has masks of several."""
+) -> Iterator[tuple[str, torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]]:
+    r"""Yields the predictions and the labels of each split, of all from one pass if the batch has masks or pairs of
+    several, and what else a head has measured.
+    """
     if len(splits) == 1:
         (batch.split,) = splits
-        yield batch.split, *network(batch)
+        pred, true, *measured = network(batch)
+        yield batch.split, pred, true, measured[0] if measured else {}
+        return
+    batch.split = 'chosen'  # by which the head selects
+    if cfg.dataset.task in ('edge', 'link_pred'):
+        labels = [batch[f'{split}_edge_label'] for split in splits]
+        batch.chosen_edge_index = torch.cat([batch[f'{split}_edge_index'] for split in splits], dim=1)
+        batch.chosen_edge_label = torch.cat(labels)
+        sizes = [label.size(0) for label in labels]
+        for split, pred, true in zip(splits, *(t.split(sizes) for t in network(batch)), strict=True):
+            yield split, pred, true, {}
         return
     masks = [batch[f'{split}_mask'] for split in splits]
     chosen = torch.stack(masks).any(0)
-    batch.split, batch.chosen_mask = 'chosen', chosen  # by which the head selects
+    batch.chosen_mask = chosen
     pred, true = network(batch)
     for split, mask in zip(splits, masks, strict=True):
-        yield split, pred[mask[chosen]], true[mask[chosen]]
+        yield split, pred[mask[chosen]], true[mask[chosen]], {}
 
 
 class RunModule(GraphGymModule):
@@ -220,10 +236,10 @@ class RunModule(GraphGymModule):
 
     def _step(self, batch: Data, splits: Sequence[str]) -> tuple[torch.Tensor, torch.Tensor]:
         r"""Adds a batch to the meters of some splits. Returns the loss and the number of labels of the last one."""
-        for split, pred, true in outputs_of_splits(self, batch, splits):
+        for split, pred, true, measured in outputs_of_splits(self, batch, splits):
             loss, score = labelled_loss(pred, true)
             seconds = time.perf_counter() - self._batch_start
-            self.meters[split].update(true, score.detach(), loss, self._lr(), seconds)
+            self.meters[split].update(true, score.detach(), loss, self._lr(), seconds, measured)
             self._batch_start = time.perf_counter()
         return loss, (~true.isnan()).sum()
 

@@ -25,6 +25,7 @@ from yacs.config import CfgNode
 from pyg_topomask.apps.datasets import DATASETS
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
+from pyg_topomask.graphgym.data.edge_splits import draw_pairs, split_edges
 from pyg_topomask.graphgym.data.pyg_datasets import OGB_NAMES, PYG_DATASETS, load_pyg_dataset, set_splits
 from pyg_topomask.graphgym.data.transforms import PREPARES_FOR, apply_in_memory, build_transforms, reads_walks, walks_of
 from pyg_topomask.graphgym.names.attentions import ATTENTIONS, build_configured_attention, layer_option, named_attentions
@@ -219,8 +220,8 @@ def _mark_features(dataset: Any) -> None:
 
 
 def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
-    r"""Loads a dataset, with another loader if it is not ours, and applies :obj:`cfg.topomask.transforms`, and
-    stores what the masks of the configured attention prepare.
+    r"""Loads a dataset, with another loader if it is not ours, splits its edges for :obj:`link_pred`, applies
+    :obj:`cfg.topomask.transforms`, and stores what the masks of the configured attention prepare.
 
     The format is one of :obj:`FORMATS`, or that of another registered loader.
     """
@@ -234,10 +235,12 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         with explained_downloads(format, name, dataset_dir):
             dataset = _load_any(format, name, dataset_dir)
         _mark_features(dataset)
+        split_edges(dataset)  # before transforms, which must not see the edges that are to be predicted
         # After the transforms of the user, of which some make the edges.
         transforms += [*posenc_transforms(), *(prepares := prepares_masks(dataset))]
         if transforms:
             apply_in_memory(dataset, Compose(transforms))
+    draw_pairs(dataset)
     for transform in prepares:
         log_bytes(dataset, transform)
     edge_attr, history = dataset._data.get('edge_attr'), dataset._data.get('history')

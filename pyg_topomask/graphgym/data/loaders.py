@@ -16,6 +16,7 @@ from torch_geometric.loader import DataLoader
 
 from pyg_topomask.apps.runs.devices import num_processes, rank
 from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.graphgym.data.edge_splits import size_of_edge_labels
 from pyg_topomask.utils.checks import check_whole
 
 #: Values of :obj:`train.sampler` and :obj:`val.sampler`. Other samplers of GraphGym lack an option or raise an error.
@@ -130,9 +131,12 @@ def create_loaders() -> list[Any]:
     chosen = [_choose_split(loader) for loader in loaders]
     if cfg.dataset.split_index and not any(chosen):
         warn(f'dataset.split_index: got {cfg.dataset.split_index}, and the data set has no masks of several splits')
-    labels = (getattr(loaders[0].dataset, '_data', None) or {}).get('y')
+    data = getattr(loaders[0].dataset, '_data', None) or {}
+    labels = data.get('y')
     if cfg.dataset.task_type == 'classification' and isinstance(labels, torch.Tensor) and bool(labels.isnan().any()):
         cfg.share.dim_out = labels[~labels.isnan()].unique().numel()  # GraphGym takes every NaN for a class
+    if (size := size_of_edge_labels(data)) is not None:
+        cfg.share.dim_out = size  # GraphGym takes that of y
     if len(loaders) < 2:
         given = f'{cfg.dataset.name!r} without a validation split, by which to choose the best epoch'
         raise ArgumentError('dataset.name', given, 'data sets that have one')

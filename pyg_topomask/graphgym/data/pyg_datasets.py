@@ -76,7 +76,7 @@ def _benchmark(root: str, name: str, split: str) -> InMemoryDataset:
     return GNNBenchmarkDataset(root, name, split, pre_transform=append_positions if superpixels else None)
 
 
-def _shares() -> list[float]:
+def shares_of_splits() -> list[float]:
     shares: list[float] = cfg.dataset.split
     if len(shares) != 3 or min(shares) <= 0 or abs(sum(shares) - 1) > 1e-6:
         raise ArgumentError('dataset.split', shares, 'three positive shares that sum to 1')
@@ -90,14 +90,14 @@ def _folder(root: str, name: str) -> str:
 
 
 def _tu(root: str, name: str) -> InMemoryDataset:
-    shares = _shares()
+    shares = shares_of_splits()
     dataset = TUDataset(_folder(root, name), name, use_node_attr=True)
     set_splits(dataset, stratified(dataset._data.y, shares))
     return dataset
 
 
 def _amazon(root: str, name: str) -> InMemoryDataset:
-    _, val, test = _shares()
+    _, val, test = shares_of_splits()
     dataset = Amazon(root, name)
     dataset.data = RandomNodeSplit(num_val=val, num_test=test)(dataset._data)
     return dataset
@@ -126,7 +126,11 @@ def _zinc(root: str, name: str) -> InMemoryDataset:
 
 
 #: GraphGPS's names of data sets of :obj:`LRGBDataset`, with :obj:`dataset.format: OGB`.
-OGB_NAMES = {'peptides-functional': 'Peptides-func', 'peptides-structural': 'Peptides-struct'}
+OGB_NAMES = {
+    'peptides-functional': 'Peptides-func',
+    'peptides-structural': 'Peptides-struct',
+    'PCQM4Mv2Contact-shuffle': 'PCQM-Contact',
+}
 
 #: Datasets by :obj:`dataset.format`, called with the folder and :obj:`dataset.name`.
 PYG_DATASETS: dict[str, Callable[[str, str], InMemoryDataset]] = {

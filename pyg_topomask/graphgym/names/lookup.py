@@ -49,7 +49,7 @@ ELSEWHERE = {
     'ZINCNode': 'TypeDictNode',
     'ZINCEdge': 'TypeDictEdge',
     **dict.fromkeys(('ASTNode', 'ASTEdge', 'PPANode', 'PPAEdge'), ''),
-    **dict.fromkeys(('graphormer_graph', 'inductive_edge', 'infer_links', 'ogb_code_graph', 'subtoken_prediction'), ''),
+    **dict.fromkeys(('graphormer_graph', 'infer_links', 'ogb_code_graph', 'subtoken_prediction'), ''),
 }
 
 

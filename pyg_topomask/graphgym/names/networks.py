@@ -13,12 +13,12 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.models.gnn import GNNPreMP
-from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 from torch_geometric.nn import GINEConv
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.names.attentions import check_attention, gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import FeatureEncoder, edge_encoder, node_encoder
+from pyg_topomask.graphgym.names.heads import HEADS, find_head
 from pyg_topomask.graphgym.names.layers import LocalLayer, local_layer
 from pyg_topomask.graphgym.names.lookup import construct, decoded, lookup, registered
 from pyg_topomask.graphgym.names.masks import build_mask, configured_tree
@@ -40,46 +40,6 @@ def registered_activations() -> Iterator[None]:
     r"""A block in which GraphGym's own layers find :obj:`ACTIVATIONS`."""
     with registered(register.act_dict, ACTIVATIONS):
         yield
-
-
-class PyramidGraphHead(Module):
-    r"""Pools the nodes of each graph and predicts with an MLP that halves the width twice."""
-
-    def __init__(self, dim_in: int, dim_out: int) -> None:
-        super().__init__()
-        self.pool = lookup('model.graph_pooling', cfg.model.graph_pooling, register.pooling_dict)
-        act = lookup('gnn.act', cfg.gnn.act, register.act_dict)
-        self.mlp = Sequential(
-            Linear(dim_in, dim_in // 2), act(), Linear(dim_in // 2, dim_in // 4), act(), Linear(dim_in // 4, dim_out)
-        )
-
-    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        batch.graph_feature = self.mlp(self.pool(batch.x, batch.batch, batch.num_graphs))
-        return batch.graph_feature, batch.y
-
-
-class InductiveNodeHead(Module):
-    r"""Predicts for every node of a graph, if all nodes of a graph belong to the same split."""
-
-    def __init__(self, dim_in: int, dim_out: int) -> None:
-        super().__init__()
-        config = new_layer_config(dim_in, dim_out, cfg.gnn.layers_post_mp, has_act=False, has_bias=True, cfg=cfg)
-        self.mlp = MLP(config)
-
-    def forward(self, batch: Data) -> tuple[Tensor, Tensor]:
-        batch = self.mlp(batch)
-        return batch.x, batch.y
-
-
-#: Used for unregistered names. GraphGPS registers these names itself.
-HEADS: dict[str, type[Module]] = {'san_graph': PyramidGraphHead, 'inductive_node': InductiveNodeHead}
-
-
-def find_head() -> type[Module]:
-    r"""Returns the head :obj:`cfg.gnn.head`."""
-    # GraphGym replaces 'default' when it loads a file. A configuration created in Python may still contain it.
-    name = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
-    return lookup('gnn.head', name, register.head_dict, HEADS)
 
 
 @contextmanager

@@ -101,9 +101,26 @@ def mean_auc(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
     return _mean_over_tasks('auc', roc_auc_score, true, pred)
 
 
-#: GraphGPS's names of metrics that GraphGym lacks, by task.
+def hits_at(count: int) -> Callable[..., float]:
+    r"""Returns OGB's :obj:`hits@K` of edges: the share of samples with the label 1 whose score is above the K-th largest one of
+    those with the label 0, or 1 if there are fewer than K of these.
+    """
+
+    def hits(true: list[Tensor], pred: list[Tensor], task_type: str) -> float:
+        label, score = torch.cat(true).flatten(), torch.cat(pred).flatten()
+        linked, others = score[label == 1], score[label == 0]
+        return 1.0 if others.numel() < count else float((linked > others.topk(count).values[-1]).float().mean())
+
+    return hits
+
+
+#: Names of GraphGPS and OGB of metrics that GraphGym lacks, by task.
 METRICS_OF_GRAPHGPS: dict[str, dict[str, Callable[..., float]]] = {
-    'classification_binary': {'accuracy-SBM': mean_recall},
+    'classification_binary': {
+        'accuracy-SBM': mean_recall,
+        'ap': average_precision,
+        **{f'hits@{count}': hits_at(count) for count in (20, 50, 100)},
+    },
     'classification_multi': {'accuracy-SBM': mean_recall, 'f1': macro_f1, 'mIoU': mean_iou},
     'classification_multilabel': {'ap': average_precision, 'auc': mean_auc},
 }

@@ -1,0 +1,203 @@
+r"""Tasks on pairs of nodes: a split of the edges of one graph, and pairs without an edge to tell them from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+from torch_geometric.data import Data, InMemoryDataset
+from torch_geometric.graphgym.config import cfg
+from torch_geometric.transforms import BaseTransform, Compose
+
+from pyg_topomask.apps.datasets.bases import SPLITS
+from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.data.pyg_datasets import shares_of_splits
+from pyg_topomask.graphgym.names.heads import LABELLED
+from pyg_topomask.utils.checks import check_choice, check_not_negative, check_probability
+
+# Of graphs with so many pairs of nodes, all pairs without an edge are listed. Of larger ones, random pairs are drawn.
+_LISTED = 2**24
+
+
+@dataclass(frozen=True)
+class NodePairs:
+    r"""The pairs of distinct nodes of a graph, with or without an edge.
+
+    Args:
+        linked (torch.Tensor): The numbers :math:`iN + j` of the pairs with an edge, ascending, :obj:`[P]`. Pairs without a
+            direction have :math:`i < j`.
+        num_nodes (int): The number of nodes :math:`N`.
+        directed (bool): Whether :math:`(i, j)` and :math:`(j, i)` are two pairs.
+    """
+
+    linked: Tensor
+    num_nodes: int
+    directed: bool
+
+    @staticmethod
+    def of(data: Data) -> tuple[NodePairs, Tensor]:
+        r"""Returns the pairs of a graph, and the place of each edge in :attr:`linked`, -1 for self-loops, :obj:`[E]`. Edges of
+        which each has its reverse have no direction.
+        """
+        (row, col), size = data.edge_index, int(data.num_nodes or 0)
+        directed = not torch.equal((row * size + col).unique(), (col * size + row).unique())
+        low, high = (row, col) if directed else (torch.minimum(row, col), torch.maximum(row, col))
+        edge = row != col
+        linked, slot = (low * size + high)[edge].unique(return_inverse=True)
+        place = torch.full_like(row, -1)
+        place[edge] = slot
+        return NodePairs(linked, size, directed), place
+
+    def ends(self, number: Tensor) -> Tensor:
+        r"""Returns the two nodes of pairs, :obj:`[2, n]`."""
+        return torch.stack([torch.div(number, self.num_nodes, rounding_mode='floor'), number % self.num_nodes])
+
+    def draw_unlinked(self, count: int, generator: torch.Generator | None = None) -> Tensor:
+        r"""Draws distinct pairs without an edge, each as probable as the others, :obj:`[2, count]`."""
+        size = self.num_nodes
+        most = size * (size - 1) // (1 if self.directed else 2) - self.linked.numel()
+        if count > most or (size**2 > _LISTED and 2 * max(count, self.linked.numel()) > most):
+            given = f'{cfg.dataset.edge_negative_sampling_ratio}, for {count} of {most} pairs of nodes without an edge'
+            raise ArgumentError('dataset.edge_negative_sampling_ratio', given, 'ratios for which there are enough pairs')
+        if size**2 <= _LISTED:
+            free = torch.ones(size, size, dtype=torch.bool)
+            free.fill_diagonal_(False)
+            free = free if self.directed else free.triu_()
+            free.view(-1)[self.linked] = False
+            number = free.view(-1).nonzero().flatten()
+        else:
+            number = self.linked.new_empty(0)
+            while number.numel() < count:  # at least a quarter of the pairs that are drawn are new
+                pairs = torch.randint(size, (2, 8 * (count - number.numel()) + 64), generator=generator)
+                low, high = pairs if self.directed else pairs.sort(0).values
+                drawn = (low * size + high)[low != high]
+                number = torch.cat([number, drawn[~torch.isin(drawn, self.linked)]]).unique()
+        return self.ends(number[torch.randperm(number.numel(), generator=generator)[:count]])
+
+
+class DrawUnlinked(BaseTransform):
+    r"""Replaces the pairs without an edge among those for training by new ones, each time that the graph is loaded."""
+
+    def __init__(self, pairs: NodePairs, count: int) -> None:
+        self.pairs, self.count = pairs, count
+
+    def forward(self, data: Data) -> Data:
+        linked = data.train_edge_index[:, data.train_edge_label == 1]
+        _set_pairs(data, 'train', linked, self.pairs.draw_unlinked(self.count))
+        return data
+
+
+def _set_pairs(data: Data, split: str, linked: Tensor, unlinked: Tensor) -> None:
+    data[f'{split}_edge_index'] = torch.cat([linked, unlinked], dim=1)
+    data[f'{split}_edge_label'] = torch.cat([torch.ones(linked.size(1)), torch.zeros(unlinked.size(1))]).long()
+
+
+# Pairs that are drawn for one with the label 1, as in GraphGPS.
+_PER_PAIR = 2
+
+
+class DrawOtherEnds(BaseTransform):
+    r"""Replaces the labelled pairs of a graph, each time that it is loaded, by those with the label 1 and, for each of these,
+    two other pairs with the same first node, as in GraphGPS. They are distinct, and a node may be paired with itself.
+    """
+
+    def forward(self, data: Data) -> Data:
+        name = LABELLED[LABELLED[0] not in data]
+        linked = data[name][:, data.edge_label == 1]
+        first, slot, count = linked[0].unique(return_inverse=True, return_counts=True)
+        free = torch.ones(first.numel(), int(data.num_nodes or 0), dtype=torch.bool)
+        free[slot, linked[1]] = False
+        order = torch.rand(free.shape).masked_fill(~free, 2.0).argsort(1)
+        chosen = torch.arange(free.size(1)) < torch.minimum(_PER_PAIR * count, free.sum(1)).unsqueeze(1)
+        drawn = torch.stack([first.unsqueeze(1).expand_as(order)[chosen], order[chosen]])
+        data[name] = torch.cat([linked, drawn], dim=1)
+        data.edge_label = torch.cat([torch.ones(linked.size(1)), torch.zeros(drawn.size(1))]).long()
+        return data
+
+
+def draw_pairs(dataset: InMemoryDataset) -> None:
+    r"""Has the pairs without an edge drawn anew whenever a graph is loaded, with :obj:`dataset.resample_negative`, for the head
+    :obj:`inductive_edge`.
+    """
+    if cfg.gnn.head == 'inductive_edge' and cfg.dataset.resample_negative:
+        _append_transform(dataset, DrawOtherEnds())
+
+
+def _append_transform(dataset: InMemoryDataset, last: BaseTransform) -> None:
+    dataset.transform = last if dataset.transform is None else Compose([dataset.transform, last])
+
+
+def split_edges(dataset: InMemoryDataset) -> None:
+    r"""Splits the edges of a data set of one graph for the task :obj:`link_pred`, unless it has its own
+    :obj:`train_edge_index`, and draws pairs without an edge. All parallel edges, and both directions of an undirected edge, are
+    in one split.
+
+    Models see the edges for training alone, :obj:`edge_index`, with their features and weights, and self-loops. They predict
+    whether there is an edge, the label 1 in :obj:`train_edge_label`, between the pairs :obj:`train_edge_index`, and so for
+    :obj:`val` and :obj:`test`. The options have the names of GraphGym:
+
+    * :obj:`dataset.split`: the shares of the pairs with an edge, drawn with :obj:`seed`.
+    * :obj:`dataset.edge_negative_sampling_ratio`: how many pairs without an edge each split has for one with an edge.
+    * :obj:`dataset.resample_negative`: draw those for training anew in each epoch.
+    * :obj:`dataset.edge_train_mode`: with :obj:`all`, models see the edges that they predict in training. With
+      :obj:`disjoint`, they see the share :obj:`dataset.edge_message_ratio` of the edges for training, and predict the others.
+    """
+    if cfg.dataset.task != 'link_pred' or 'train_edge_index' in dataset._data:
+        return
+    if len(dataset) != 1:
+        given = f"'link_pred' for {len(dataset)} graphs"
+        raise ArgumentError('dataset.task', given, 'this for one graph, and for several graph with gnn.head inductive_edge')
+    shares, ratio = shares_of_splits(), cfg.dataset.edge_negative_sampling_ratio
+    check_choice(('all', 'disjoint'), **{'dataset.edge_train_mode': cfg.dataset.edge_train_mode})
+    check_not_negative(**{'dataset.edge_negative_sampling_ratio': ratio})
+    check_probability(**{'dataset.edge_message_ratio': cfg.dataset.edge_message_ratio})
+    generator = torch.Generator().manual_seed(cfg.seed)
+
+    data = dataset.get(0)
+    pairs, place = NodePairs.of(data)
+    order = torch.randperm(pairs.linked.numel(), generator=generator)
+    bounds = (torch.tensor(shares).cumsum(0)[:2] * order.numel()).round().long().tolist()
+    parts = dict(zip(SPLITS, order.tensor_split(bounds), strict=True))
+    seen = parts['train']
+    if cfg.dataset.edge_train_mode == 'disjoint':
+        seen, parts['train'] = seen.tensor_split([round(cfg.dataset.edge_message_ratio * seen.numel())])
+    if min(part.numel() for part in (seen, *parts.values())) == 0:
+        given = f'{shares} of {order.numel()} pairs of nodes with an edge, {cfg.dataset.edge_train_mode!r}'
+        raise ArgumentError('dataset.split, dataset.edge_train_mode', given, 'at least one edge in each split, and to see')
+    visible = torch.zeros(order.numel() + 1, dtype=torch.bool)
+    visible[seen], visible[-1] = True, True  # the last is the place of self-loops
+    shown = data.edge_subgraph(visible[place])
+    counts = [round(ratio * part.numel()) for part in parts.values()]
+    unlinked = pairs.draw_unlinked(sum(counts), generator).split(counts, dim=1)
+    for (split, part), negative in zip(parts.items(), unlinked, strict=True):
+        _set_pairs(shown, split, pairs.ends(pairs.linked[part]), negative)
+    dataset.data, dataset.slices = dataset.collate([shown])
+    dataset._data_list = None
+    if cfg.dataset.resample_negative:
+        _append_transform(dataset, DrawUnlinked(pairs, counts[0]))
+
+
+def size_of_edge_labels(data: Data) -> int | None:
+    r"""Returns the number of classes of the labels of edges or pairs, or of numbers to predict, and :obj:`None` if the task has
+    other labels.
+    """
+    name = 'edge_label' if cfg.gnn.head == 'inductive_edge' else 'train_edge_label'
+    if cfg.gnn.head != 'inductive_edge' and cfg.dataset.task not in ('edge', 'link_pred'):
+        return None
+    labels = data.get(name)
+    if not isinstance(labels, Tensor) or (name == 'edge_label' and not any(each in data for each in LABELLED)):
+        where = f'data set {cfg.dataset.name!r} without {name}'
+        accepted = 'edge_label_index, [2, n], and edge_label, [n]' if name == 'edge_label' else f'{name}, and of val and test'
+        raise ArgumentError('dataset.task, gnn.head', f'{cfg.dataset.task!r}, {cfg.gnn.head!r} for {where}', accepted)
+    size = labels.size(1) if labels.dim() > 1 else 1
+    if cfg.dataset.task_type == 'classification' and labels.numel() > 0 and int(labels.max()) > 1:
+        size = int(labels.max()) + 1
+    only_linked = cfg.dataset.task_type == 'classification' and bool((labels == 1).all())
+    if name == 'edge_label' and only_linked and not cfg.dataset.resample_negative:
+        accepted = 'the labels 0 and 1, and dataset.resample_negative True, which draws pairs with the label 0'
+        raise ArgumentError(name, f'the label 1 for every pair of data set {cfg.dataset.name!r}', accepted)
+    if size > 1 and cfg.model.edge_decoding != 'concat':
+        given = f'{cfg.model.edge_decoding!r} for {size} classes or numbers of a pair'
+        raise ArgumentError('model.edge_decoding', given, "'concat', and others for one number")
+    return size

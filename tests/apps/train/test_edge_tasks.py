@@ -1,0 +1,204 @@
+"""Runs that predict edges, and labels of pairs of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from configured_step import Held
+from csv_tables import without_seconds
+from digits_run import CONFIGS
+from torch_geometric.data import Data
+from torch_geometric.graphgym import register
+
+from pyg_topomask.apps.train import module, train
+from pyg_topomask.errors import ArgumentError
+
+OPTIONS = """
+dataset.format mine dataset.name mine dataset.node_encoder True dataset.node_encoder_name LinearNode dataset.edge_encoder False
+topomask.transforms [] gt.layer_type GCN+Hop gt.layers 1 gt.n_heads 2 gt.dim_hidden 8 gnn.dim_inner 8 gnn.layers_pre_mp 0
+optim.num_warmup_epochs 0 topomask.progress False optim.base_lr 0.01
+"""
+LINKS = f'{OPTIONS} dataset.task link_pred gnn.head link_pred train.batch_size 1'
+OF_GRAPHS = f'{OPTIONS} dataset.task graph gnn.head inductive_edge train.batch_size 4 optim.max_epoch 3'
+
+Run = Callable[..., dict[str, float]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    def run(data: list[Data], options: str, out: str = 'results', resume: bool = False) -> dict[str, float]:
+        dataset = Held(data)
+        if len(data) > 1:
+            for split, index in zip(('train', 'val', 'test'), np.split(np.arange(len(data)), [8, 12]), strict=True):
+                dataset._data[f'{split}_graph_index'] = torch.from_numpy(index)
+                dataset.slices[f'{split}_graph_index'] = torch.tensor([0, len(index)])
+        monkeypatch.setitem(register.loader_dict, 'mine', lambda format, *args: dataset if format == 'mine' else None)
+        (row,) = train(CONFIGS / 'cora.yaml', options.split(), out=tmp_path / out, resume=resume)
+        return row
+
+    return run
+
+
+def communities() -> Data:
+    """Four groups of ten nodes, with most pairs of a group as edges, and features that say the group, but for noise."""
+    torch.manual_seed(0)
+    group = torch.arange(40) // 10
+    near = (group[:, None] == group) & (torch.rand(40, 40) < 0.7)
+    return Data(
+        x=torch.eye(4)[group] + 0.3 * torch.randn(40, 4), edge_index=(near | near.t()).fill_diagonal_(False).nonzero().t()
+    )
+
+
+def test_edges_are_learned_from_others(run: Run) -> None:
+    row = run([communities()], f'{LINKS} metric_best auc optim.max_epoch 40 dataset.edge_train_mode disjoint')
+    assert row['test_auc'] > 0.85
+    assert row['val_auc'] > 0.85
+
+
+@pytest.mark.parametrize('metric', ['ap', 'hits@20'])
+def test_metrics_by_name(run: Run, monkeypatch: pytest.MonkeyPatch, metric: str) -> None:
+    seen: list[tuple[np.ndarray, np.ndarray]] = []
+    update = module.EpochMeter.update
+
+    def recording(self: module.EpochMeter, true: torch.Tensor, pred: torch.Tensor, *args: object) -> None:
+        if self.logger.name == 'test':
+            seen.append((true.numpy(), pred.numpy().ravel()))
+        update(self, true, pred, *args)
+
+    monkeypatch.setattr(module.EpochMeter, 'update', recording)
+    row = run([communities()], f'{LINKS} metric_best {metric} optim.max_epoch 2 dataset.edge_negative_sampling_ratio 3.0')
+    label, score = seen[-1]
+    if metric == 'ap':
+        order = np.argsort(-score, kind='stable')
+        hits = label[order]
+        expected = float(((hits.cumsum() / np.arange(1, len(hits) + 1)) * hits).sum() / hits.sum())
+    else:
+        expected = float((score[label == 1] > np.sort(score[label == 0])[-20]).mean())
+    assert row[f'test_{metric}'] == pytest.approx(expected, abs=1e-3)
+
+
+@pytest.mark.parametrize('decoding', ['dot', 'concat'])
+def test_validation_and_testing_take_one_pass(run: Run, monkeypatch: pytest.MonkeyPatch, decoding: str) -> None:
+    options, seen, forward = f'{LINKS} optim.max_epoch 2 model.edge_decoding {decoding}', list[bool](), module.RunModule.forward
+
+    def counted(self: module.RunModule, batch: Data) -> object:
+        seen.append(self.training)
+        return forward(self, batch)
+
+    def apart(self: module.RunModule, loaders: list[object]) -> list[object]:
+        self._evaluated = [('val',), ('test',)]
+        return loaders
+
+    monkeypatch.setattr(module.RunModule, 'forward', counted)
+    at_once = run([communities()], options)
+    assert seen == [True, False, True, False, False]
+    monkeypatch.setattr(module.RunModule, 'loaders_of_evaluation', apart)
+    assert run([communities()], options, 'apart') == at_once
+    assert at_once['val_loss'] != at_once['test_loss']
+
+
+def test_a_resumed_run_draws_the_same_pairs(run: Run, tmp_path: Path) -> None:
+    options = f'{LINKS} dataset.resample_negative True optim.scheduler none optim.max_epoch'
+    whole = run([communities()], f'{options} 4', 'whole')
+    run([communities()], f'{options} 2', 'parts')
+    assert run([communities()], f'{options} 4', 'parts', resume=True) == whole
+    histories = [without_seconds(next((tmp_path / name).rglob('metrics.csv'))) for name in ('whole', 'parts')]
+    assert histories[0] == histories[1]
+    assert len({row['train_loss'] for row in histories[0]}) == 4
+
+
+def labelled(labels: torch.Tensor) -> Data:
+    """A path of 40 nodes, whose edges have labels, every third of each split."""
+    nodes = torch.arange(39)
+    edge_index = torch.cat([torch.stack([nodes, nodes + 1]), torch.stack([nodes + 1, nodes])], dim=1)
+    torch.manual_seed(0)
+    data = Data(x=torch.randn(40, 4), edge_index=edge_index)
+    for place, split in enumerate(('train', 'val', 'test')):
+        data[f'{split}_edge_index'], data[f'{split}_edge_label'] = edge_index[:, :39][:, place::3], labels[place::3]
+    return data
+
+
+def test_labels_of_edges(run: Run) -> None:
+    task = f'{OPTIONS} dataset.task edge gnn.head edge train.batch_size 1 optim.max_epoch 3'
+    classes, numbers = labelled(torch.arange(39) // 3 % 3), labelled(torch.arange(39.0))
+    assert 0 <= run([classes], f'{task} model.edge_decoding concat')['test_accuracy'] <= 1
+    regression = 'dataset.task_type regression model.loss_fun mse metric_best mae'
+    row = run([numbers], f'{task} {regression}', 'numbers')
+    assert row['test_mae'] > 0
+    with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'dot' for 3 classes .*; accepted: 'concat'"):
+        run([classes], task, 'dot')
+    with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'sum'; accepted: concat, cosine_similarity, dot"):
+        run([classes], f'{task} model.edge_decoding sum', 'sum')
+    del classes.train_edge_label
+    with pytest.raises(
+        ArgumentError, match=r"^dataset.task, gnn.head: got 'edge', 'edge' for data set 'mine' without train_edge"
+    ):
+        run([classes], task, 'missing')
+
+
+def contacts(count: int = 16) -> list[Data]:
+    """Paths whose ends are in contact, both ways, in a feature that tells them; one has no contact."""
+    graphs = []
+    for number in range(count):
+        size = 6 + number % 5
+        nodes = torch.arange(size - 1)
+        edge_index = torch.cat([torch.stack([nodes, nodes + 1]), torch.stack([nodes + 1, nodes])], dim=1)
+        x = torch.zeros(size, 2)
+        x[[0, -1], 0], x[1:-1, 1] = 1.0, 1.0
+        pairs = torch.tensor([[0, size - 1], [size - 1, 0]])[:, : 0 if number == 9 else 2]
+        graphs.append(Data(x=x, edge_index=edge_index, edge_label_index=pairs, edge_label=torch.ones(pairs.size(1)).long()))
+    return graphs
+
+
+def test_pairs_of_several_graphs(run: Run) -> None:
+    options = f'{OF_GRAPHS} metric_best mrr_filtered dataset.resample_negative True optim.max_epoch 60'
+    row = run(contacts(), options)
+    assert row['val_mrr_filtered'] == 1.0  # the contact is before all pairs of others
+    # By loops over the graphs: among all pairs, the node itself has as high a score as its contact.
+    assert row['test_mrr'] == pytest.approx(1 / 1.5, abs=1e-3)
+    assert row['test_hits@1'] == 0
+    assert row['test_hits@3'] == 1.0
+
+
+def test_ranks_do_not_depend_on_batches(run: Run) -> None:
+    untrained = 'optim.max_epoch 1 optim.base_lr 0.0 dataset.node_encoder_bn False'
+    options = f'{OF_GRAPHS} {untrained} dataset.resample_negative True train.batch_size'
+    one, four = (run(contacts(), f'{options} {size}', f'of {size}') for size in (1, 4))
+    ranks = {key: value for key, value in one.items() if 'mrr' in key or 'hits' in key}
+    assert len(ranks) == 10
+    assert ranks == {key: four[key] for key in ranks}
+
+
+@pytest.mark.parametrize(
+    ('options', 'message'),
+    [
+        ('', r"^dataset.task, gnn.head: got 'graph', 'inductive_edge' for data set 'mine' without edge_label"),
+        ('metric_best mrr gnn.head graph', r"^metric_best: got 'mrr'; accepted: "),
+    ],
+)
+def test_graphs_without_labelled_pairs(run: Run, options: str, message: str) -> None:
+    graphs = contacts()
+    for number, graph in enumerate(graphs):
+        del graph.edge_label_index
+        graph.y = torch.tensor([number % 2])
+    with pytest.raises(ArgumentError, match=message):
+        run(graphs, f'{OF_GRAPHS} {options}')
+
+
+def test_labels_of_linked_pairs_alone(run: Run) -> None:
+    with pytest.raises(ArgumentError, match=r'^edge_label: got the label 1 for every pair .*dataset.resample_negative True'):
+        run(contacts(), OF_GRAPHS)
+
+
+def test_options_of_edges_that_nothing_reads(run: Run) -> None:
+    masks = {f'{split}_mask': torch.arange(40) % 3 == place for place, split in enumerate(('train', 'val', 'test'))}
+    data = communities()
+    data.y = torch.arange(40) // 10
+    for name, mask in masks.items():
+        data[name] = mask
+    # A user's own loader may read them.
+    run([data], f'{OPTIONS} train.batch_size 1 optim.max_epoch 1 dataset.edge_train_mode disjoint')
