@@ -164,6 +164,36 @@ def test_pairs_of_several_graphs(run: Run) -> None:
     assert row['test_hits@3'] == 1.0
 
 
+#: What GraphGPS's file for PCQM-Contact says beside the sizes of the network, and encoders that do not need OGB.
+PCQM = """
+dataset.format OGB dataset.name PCQM4Mv2Contact-shuffle dataset.task graph dataset.resample_negative True
+dataset.transductive False dataset.node_encoder True dataset.node_encoder_name SmilesNode+LapPE
+dataset.node_encoder_bn False dataset.edge_encoder True dataset.edge_encoder_name SmilesEdge
+dataset.edge_encoder_bn False posenc_LapPE.enable True posenc_LapPE.eigen.laplacian_norm none
+posenc_LapPE.eigen.eigvec_norm L2 posenc_LapPE.eigen.max_freqs 10 posenc_LapPE.model DeepSet posenc_LapPE.dim_pe 4
+posenc_LapPE.layers 2 posenc_LapPE.raw_norm_type none topomask.transforms [] gnn.head inductive_edge
+model.edge_decoding dot gt.layer_type CustomGatedGCN+Transformer gt.layers 1 gt.n_heads 2 gt.dim_hidden 16
+gnn.dim_inner 16 gnn.layers_pre_mp 0 metric_best mrr train.batch_size 4 optim.max_epoch 2 topomask.progress False
+"""
+
+
+def test_contacts_of_molecules(tmp_path: Path) -> None:
+    """Files as those of the Long Range Graph Benchmark: features of atoms and bonds, bonds, contacts and their labels."""
+    raw = tmp_path / 'data' / 'LRGBDataset' / 'pcqm-contact' / 'raw'
+    raw.mkdir(parents=True)
+    for split, count in (('train', 8), ('val', 4), ('test', 4)):
+        graphs = []
+        for data in contacts(count):
+            atoms, bonds = (torch.ones(size, kinds).long() for size, kinds in ((data.num_nodes, 9), (data.num_edges, 3)))
+            graphs.append((atoms, bonds, data.edge_index, data.edge_label_index, data.edge_label))
+        torch.save(graphs, raw / f'{split}.pt')
+    options = [*PCQM.split(), 'dataset.dir', str(tmp_path / 'data')]
+    (row,) = train(CONFIGS / 'cora.yaml', options, out=tmp_path / 'results')
+    assert 0 < row['test_mrr'] <= 1
+    assert 0 < row['test_mrr_filtered'] <= 1
+    assert 0 <= row['test_hits@1'] <= row['test_hits@3'] <= row['test_hits@10'] <= 1
+
+
 def test_ranks_do_not_depend_on_batches(run: Run) -> None:
     untrained = 'optim.max_epoch 1 optim.base_lr 0.0 dataset.node_encoder_bn False'
     options = f'{OF_GRAPHS} {untrained} dataset.resample_negative True train.batch_size'
