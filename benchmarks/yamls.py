@@ -12,6 +12,7 @@ import subprocess
 import sys
 import tempfile
 from collections import Counter
+from importlib import import_module
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
@@ -95,13 +96,14 @@ def _try(path: str) -> tuple[str, str]:
     r"""Builds the network of a file, and returns the outcome as :func:`_outcomes` does."""
     from torch_geometric.graphgym.config import cfg
 
-    from pyg_topomask.apps.train.checks import check_options
     from pyg_topomask.apps.train.metrics import check_metric_best
     from pyg_topomask.apps.train.module import RunModule
     from pyg_topomask.graphgym.configuration import load_config
     from pyg_topomask.graphgym.data import pyg_datasets
     from pyg_topomask.graphgym.data.datasets import FORMATS
 
+    name = 'checks' if find_spec('pyg_topomask.apps.train.checks') else 'option_checks'  # at BEFORE
+    check_options = import_module(f'pyg_topomask.apps.train.{name}').check_options
     try:
         load_config(path)
         check_options()
@@ -111,7 +113,8 @@ def _try(path: str) -> tuple[str, str]:
         if cfg.dataset.format == 'OGB' and not cfg.dataset.name.startswith('ogb') and cfg.dataset.name not in names:
             return f'dataset.name {cfg.dataset.name}', ''
         cfg.share.dim_in, cfg.share.dim_edge = 14, 2
-        cfg.share.dim_out = 2 if cfg.metric_best == 'auc' or cfg.dataset.task == 'link_pred' else 10  # of two classes
+        two = cfg.metric_best == 'auc' or cfg.dataset.task == 'link_pred' or cfg.gnn.head == 'inductive_edge'
+        cfg.share.dim_out = 2 if two else 10  # classes
         check_metric_best()
         RunModule()
         for name in {'LapPE', 'RWSE', 'EquivStableLapPE'} & set(cfg.dataset.node_encoder_name.split('+')):
