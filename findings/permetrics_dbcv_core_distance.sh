@@ -4,9 +4,9 @@
 # Expected: DBCV of Moulavi et al. (2014), which the source names, has the core distance (sum of (1 / distance)^d / (n -
 # 1))^(-1/d) over the other points of a cluster in d dimensions. It is an inverse density, dominated by the nearest neighbors.
 # Seen: the core distance is (sum of distance^d / (n - 1))^(1/d), the opposite. It is dominated by the farthest points, and is
-# about the extent of the cluster. An elongated cluster, which the index is made for, then has the sparseness of its length. For
-# two long parallel strips, the index is negative, where the definition gives a high positive value. It even prefers to cut both
-# strips across in the middle.
+# about the extent of the cluster. An elongated cluster, which the index is made for, then has the sparseness of its length.
+# For two long parallel strips, the index is negative, where the definition gives a high positive value. It even prefers to cut
+# both strips across in the middle.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
