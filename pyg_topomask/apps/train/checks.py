@@ -63,6 +63,7 @@ UNREAD = {
     **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_mode')},
     'dataset.resample_disjoint': 'the edges that models see in training stay',
     **dict.fromkeys(OF_LINKS[1:], 'this is for edges of one graph: dataset.task link_pred'),
+    'dataset.edge_message_ratio': 'this is for dataset.task link_pred with dataset.edge_train_mode disjoint',
     'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
     'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
     'gnn.stage_type': 'TopoGPSModel has residual connections, and those of CustomGNN are gnn.residual',
@@ -93,6 +94,9 @@ def check_options() -> None:
     check_choice(('argmax', 'argmin'), metric_agg=cfg.metric_agg)
     check_choice(('batch', 'graph'), **{'topomask.shard': cfg.topomask.shard})
     check_choice(SAMPLERS, **{path: option(path) for path in ('train.sampler', 'val.sampler')})
+    if cfg.dataset.task in ('edge', 'link_pred'):  # samplers number the nodes of a part anew, but not those of pairs
+        for path in ('train.sampler', 'val.sampler'):
+            check_choice(['full_batch'], **{f'{path}, for dataset.task {cfg.dataset.task}': option(path)})
     lookup('model.type', cfg.model.type, register.network_dict)
     if len(register.loader_dict) == 1:  # no loader of the user or of GraphGPS
         check_dataset(cfg.dataset.format, cfg.dataset.name)
@@ -136,6 +140,8 @@ def _is_read(path: str) -> bool:
         # A user's own loader may read it.
         by_shares = path == 'dataset.split' and cfg.dataset.format in SPLIT_BY_SHARES
         of_links = path in OF_LINKS and cfg.dataset.task == 'link_pred'
+        if path == 'dataset.edge_message_ratio':
+            of_links &= cfg.dataset.edge_train_mode == 'disjoint'
         of_links |= path == 'dataset.resample_negative' and cfg.gnn.head == 'inductive_edge'
         return by_shares or of_links or cfg.dataset.format not in FORMATS
     if path.startswith('gnn.'):

@@ -11,13 +11,14 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.transforms import BaseTransform, Compose
 
 from pyg_topomask.apps.datasets.bases import SPLITS
-from pyg_topomask.errors import ArgumentError
+from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.graphgym.configuration import defaults
 from pyg_topomask.graphgym.data.pyg_datasets import shares_of_splits
 from pyg_topomask.graphgym.names.heads import LABELLED
 from pyg_topomask.utils.checks import check_choice, check_not_negative, check_probability
 
-# Of graphs with so many pairs of nodes, all pairs without an edge are listed. Of larger ones, random pairs are drawn.
-_LISTED = 2**24
+# The most pairs of nodes of a dense graph, whose pairs without an edge are listed.
+_LISTED = 2**26
 
 
 @dataclass(frozen=True)
@@ -57,10 +58,11 @@ class NodePairs:
         r"""Draws distinct pairs without an edge, each as probable as the others, :obj:`[2, count]`."""
         size = self.num_nodes
         most = size * (size - 1) // (1 if self.directed else 2) - self.linked.numel()
-        if count > most or (size**2 > _LISTED and 2 * max(count, self.linked.numel()) > most):
+        dense = 2 * max(count, self.linked.numel()) > most
+        if count > most or (dense and size**2 > _LISTED):
             given = f'{cfg.dataset.edge_negative_sampling_ratio}, for {count} of {most} pairs of nodes without an edge'
             raise ArgumentError('dataset.edge_negative_sampling_ratio', given, 'ratios for which there are enough pairs')
-        if size**2 <= _LISTED:
+        if dense:
             free = torch.ones(size, size, dtype=torch.bool)
             free.fill_diagonal_(False)
             free = free if self.directed else free.triu_()
@@ -68,7 +70,7 @@ class NodePairs:
             number = free.view(-1).nonzero().flatten()
         else:
             number = self.linked.new_empty(0)
-            while number.numel() < count:  # at least a quarter of the pairs that are drawn are new
+            while number.numel() < count:  # at least a quarter of what is drawn is new
                 pairs = torch.randint(size, (2, 8 * (count - number.numel()) + 64), generator=generator)
                 low, high = pairs if self.directed else pairs.sort(0).values
                 drawn = (low * size + high)[low != high]
@@ -143,11 +145,14 @@ def split_edges(dataset: InMemoryDataset) -> None:
     * :obj:`dataset.edge_train_mode`: with :obj:`all`, models see the edges that they predict in training. With
       :obj:`disjoint`, they see the share :obj:`dataset.edge_message_ratio` of the edges for training, and predict the others.
     """
-    if cfg.dataset.task != 'link_pred' or 'train_edge_index' in dataset._data:
+    if cfg.dataset.task != 'link_pred':
+        return
+    if 'train_edge_index' in dataset._data:
+        _warn_of_options()
         return
     if len(dataset) != 1:
         given = f"'link_pred' for {len(dataset)} graphs"
-        raise ArgumentError('dataset.task', given, 'this for one graph, and for several graph with gnn.head inductive_edge')
+        raise ArgumentError('dataset.task', given, "this for one graph, and for several 'graph'", 'gnn.head inductive_edge')
     shares, ratio = shares_of_splits(), cfg.dataset.edge_negative_sampling_ratio
     check_choice(('all', 'disjoint'), **{'dataset.edge_train_mode': cfg.dataset.edge_train_mode})
     check_not_negative(**{'dataset.edge_negative_sampling_ratio': ratio})
@@ -176,6 +181,14 @@ def split_edges(dataset: InMemoryDataset) -> None:
     dataset._data_list = None
     if cfg.dataset.resample_negative:
         _append_transform(dataset, DrawUnlinked(pairs, counts[0]))
+
+
+def _warn_of_options() -> None:
+    before = defaults().dataset
+    for name in ('split', 'edge_train_mode', 'edge_negative_sampling_ratio', 'resample_negative'):
+        # GraphGym itself reads the last for data sets of OGB.
+        if cfg.dataset[name] != before[name] and (name, cfg.dataset.format) != ('resample_negative', 'OGB'):
+            warn(f'dataset.{name}: got {cfg.dataset[name]!r}, which nothing reads: the data set has train_edge_index')
 
 
 def size_of_edge_labels(data: Data) -> int | None:

@@ -224,6 +224,13 @@ def test_labels_of_linked_pairs_alone(run: Run) -> None:
         run(contacts(), OF_GRAPHS)
 
 
+def test_samplers_of_nodes(run: Run) -> None:
+    with pytest.raises(
+        ArgumentError, match=r"^train.sampler, for dataset.task link_pred: got 'saint_node'; accepted: full_batch"
+    ):
+        run([communities()], f'{LINKS} train.sampler saint_node')
+
+
 def test_options_of_edges_that_nothing_reads(run: Run) -> None:
     masks = {f'{split}_mask': torch.arange(40) % 3 == place for place, split in enumerate(('train', 'val', 'test'))}
     data = communities()
