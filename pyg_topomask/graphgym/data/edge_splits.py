@@ -71,7 +71,8 @@ class NodePairs:
         else:
             number = self.linked.new_empty(0)
             while number.numel() < count:  # at least a quarter of what is drawn is new
-                pairs = torch.randint(size, (2, 8 * (count - number.numel()) + 64), generator=generator)
+                missing = count - number.numel()
+                pairs = torch.randint(size, (2, missing + missing // 8 + 64), generator=generator)
                 low, high = pairs if self.directed else pairs.sort(0).values
                 drawn = (low * size + high)[low != high]
                 number = torch.cat([number, drawn[~torch.isin(drawn, self.linked)]]).unique()

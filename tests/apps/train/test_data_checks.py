@@ -85,6 +85,16 @@ def test_labels_that_were_not_measured(run: Callable[..., dict[str, float]], mon
     assert row['test_loss'] == pytest.approx(entropy.mean(), rel=1e-5)
 
 
+def test_the_loss_of_an_epoch_is_a_mean_over_labels(tmp_path: Path) -> None:
+    set_cfg(cfg)
+    cfg.share.dim_out, cfg.dataset.task_type, cfg.params, cfg.run_dir = 1, 'regression', 0, str(tmp_path)
+    meter = EpochMeter('val')
+    for values, loss in (([1.0, 2.0, 3.0], 1.0), ([4.0, NAN], 5.0)):
+        label = torch.tensor(values)
+        meter.update(label, label.nan_to_num(), torch.tensor(loss), 0.1, 0.0)
+    assert meter.finish()['val_loss'] == pytest.approx((3 * 1.0 + 1 * 5.0) / 4)
+
+
 def test_average_precision_over_labelled_entries() -> None:
     """snap-stanford/ogb#4: three labels of which one is missing. OGB 1.3.6 gives 0.6667 for the first task."""
     true = torch.tensor([[1.0, 1], [0, NAN], [NAN, 1], [0, 1], [1, NAN]])

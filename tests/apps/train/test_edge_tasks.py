@@ -83,7 +83,8 @@ def test_metrics_by_name(run: Run, monkeypatch: pytest.MonkeyPatch, metric: str)
 
 @pytest.mark.parametrize('decoding', ['dot', 'concat'])
 def test_validation_and_testing_take_one_pass(run: Run, monkeypatch: pytest.MonkeyPatch, decoding: str) -> None:
-    options, seen, forward = f'{LINKS} optim.max_epoch 2 model.edge_decoding {decoding}', list[bool](), module.RunModule.forward
+    options = f'{LINKS} dataset.split [0.6,0.1,0.3] optim.max_epoch 2 model.edge_decoding {decoding}'
+    seen, forward = list[bool](), module.RunModule.forward
 
     def counted(self: module.RunModule, batch: Data) -> object:
         seen.append(self.training)
