@@ -235,12 +235,13 @@ def load_dataset(format: str, name: str, dataset_dir: str) -> Any:
         with explained_downloads(format, name, dataset_dir):
             dataset = _load_any(format, name, dataset_dir)
         _mark_features(dataset)
-        split_edges(dataset)  # before transforms, which must not see the edges that are to be predicted
+        if 'posenc' not in register.config_dict:  # a checkout of GraphGPS does both itself
+            split_edges(dataset)  # before transforms, which must not see the edges that are to be predicted
+            draw_pairs(dataset)
         # After the transforms of the user, of which some make the edges.
         transforms += [*posenc_transforms(), *(prepares := prepares_masks(dataset))]
         if transforms:
             apply_in_memory(dataset, Compose(transforms))
-    draw_pairs(dataset)
     for transform in prepares:
         log_bytes(dataset, transform)
     edge_attr, history = dataset._data.get('edge_attr'), dataset._data.get('history')

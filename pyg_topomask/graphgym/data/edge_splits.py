@@ -154,13 +154,16 @@ def split_edges(dataset: InMemoryDataset) -> None:
     if len(dataset) != 1:
         given = f"'link_pred' for {len(dataset)} graphs"
         raise ArgumentError('dataset.task', given, "this for one graph, and for several 'graph'", 'gnn.head inductive_edge')
+    data = dataset.get(0)
+    if not isinstance(data, Data) or data.edge_index is None:
+        given = f"'link_pred' for {type(data).__name__} without edge_index"
+        raise ArgumentError('dataset.task', given, 'this for Data with edges, before topomask.transforms')
     shares, ratio = shares_of_splits(), cfg.dataset.edge_negative_sampling_ratio
     check_choice(('all', 'disjoint'), **{'dataset.edge_train_mode': cfg.dataset.edge_train_mode})
     check_not_negative(**{'dataset.edge_negative_sampling_ratio': ratio})
     check_probability(**{'dataset.edge_message_ratio': cfg.dataset.edge_message_ratio})
     generator = torch.Generator().manual_seed(cfg.seed)
 
-    data = dataset.get(0)
     pairs, place = NodePairs.of(data)
     order = torch.randperm(pairs.linked.numel(), generator=generator)
     bounds = (torch.tensor(shares).cumsum(0)[:2] * order.numel()).round().long().tolist()

@@ -14,6 +14,7 @@ from torch_geometric.data import Data
 from torch_geometric.graphgym import register
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym import configuration
 from pyg_topomask.graphgym.data.datasets import load_dataset
 from pyg_topomask.graphgym.data.edge_splits import DrawOtherEnds, NodePairs
 from pyg_topomask.transforms import AddSVDEncoding
@@ -46,7 +47,10 @@ def of_pairs(edge_index: torch.Tensor, directed: bool) -> list[tuple[int, int]]:
 
 def load(data: Data, options: str, configure: Callable[..., None], count: int = 1) -> Held:
     configure(f'{OPTIONS} {options}')
-    dataset = Held([data] * count)
+    return load_configured(Held([data] * count))
+
+
+def load_configured(dataset: Held) -> Held:
     with mock.patch.dict(register.loader_dict, {'held': lambda *args: dataset}, clear=True):
         return load_dataset('held', 'held', '.')
 
@@ -150,6 +154,22 @@ def test_a_split_of_the_data_set_stays(configure: Callable[..., None]) -> None:
     message = "^dataset.edge_train_mode: got 'disjoint', which nothing reads: the data set has train_edge_index"
     with pytest.warns(UserWarning, match=message):
         load(given, 'dataset.edge_train_mode disjoint dataset.split [0.8,0.1,0.1]', configure)
+
+
+def test_a_checkout_of_graphgps_splits_edges_itself(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    configure(f'{OPTIONS} gnn.head inductive_edge dataset.resample_negative True')
+    options = configuration.GRAPHGPS_SCHEMA['posenc']  # which GraphGPS declares itself
+    monkeypatch.setitem(register.config_dict, 'posenc', lambda node: configuration._declare(node, options))
+    dataset = load_configured(Held([graph(False)]))
+    assert 'train_edge_index' not in dataset[0]
+    assert dataset.transform is None
+
+
+def test_graphs_without_edges(configure: Callable[..., None]) -> None:
+    with pytest.raises(
+        ArgumentError, match=r"^dataset.task: got 'link_pred' for Data without edge_index; accepted: this for Data"
+    ):
+        load(Data(x=torch.ones(3, 2)), '', configure)
 
 
 @pytest.mark.parametrize(
