@@ -14,7 +14,7 @@ from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults
 from pyg_topomask.graphgym.data.pyg_datasets import shares_of_splits
-from pyg_topomask.graphgym.names.heads import LABELLED
+from pyg_topomask.graphgym.names.heads import name_of_pairs
 from pyg_topomask.utils.checks import check_choice, check_not_negative, check_probability
 
 # The most pairs of nodes of a dense graph, whose pairs without an edge are listed.
@@ -106,7 +106,7 @@ class DrawOtherEnds(BaseTransform):
     """
 
     def forward(self, data: Data) -> Data:
-        name = LABELLED[LABELLED[0] not in data]
+        name = name_of_pairs(data)
         linked = data[name][:, data.edge_label == 1]
         first, slot, count = linked[0].unique(return_inverse=True, return_counts=True)
         free = torch.ones(first.numel(), int(data.num_nodes or 0), dtype=torch.bool)
@@ -134,7 +134,7 @@ def _append_transform(dataset: InMemoryDataset, last: BaseTransform) -> None:
 def split_edges(dataset: InMemoryDataset) -> None:
     r"""Splits the edges of a data set of one graph for the task :obj:`link_pred`, unless it has its own
     :obj:`train_edge_index`, and draws pairs without an edge. All parallel edges, and both directions of an undirected edge, are
-    in one split.
+    in one split, and self-loops stay as they are, unlike in :class:`torch_geometric.transforms.RandomLinkSplit`.
 
     Models see the edges for training alone, :obj:`edge_index`, with their features and weights, and self-loops. They predict
     whether there is an edge, the label 1 in :obj:`train_edge_label`, between the pairs :obj:`train_edge_index`, and so for
@@ -203,7 +203,7 @@ def size_of_edge_labels(data: Data) -> int | None:
     if cfg.gnn.head != 'inductive_edge' and cfg.dataset.task not in ('edge', 'link_pred'):
         return None
     labels = data.get(name)
-    if not isinstance(labels, Tensor) or (name == 'edge_label' and not any(each in data for each in LABELLED)):
+    if not isinstance(labels, Tensor) or (name == 'edge_label' and name_of_pairs(data) not in data):
         where = f'data set {cfg.dataset.name!r} without {name}'
         accepted = 'edge_label_index, [2, n], and edge_label, [n]' if name == 'edge_label' else f'{name}, and of val and test'
         raise ArgumentError('dataset.task, gnn.head', f'{cfg.dataset.task!r}, {cfg.gnn.head!r} for {where}', accepted)

@@ -15,8 +15,6 @@ from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 
 from pyg_topomask.graphgym.names.lookup import lookup
 
-#: The name of the labelled pairs of several graphs in PyG, and in GraphGPS.
-LABELLED = ('edge_label_index', 'edge_index_labeled')
 # Numbers of the features of pairs that are ranked at a time.
 _BUDGET = 2**24
 
@@ -72,8 +70,13 @@ class InductiveEdgeHead(GNNEdgeHead):  # type: ignore[misc]
         return pred, label, ranks_of_pairs(batch.x, batch.ptr, linked, self.decode_module)
 
 
+def name_of_pairs(data: Data) -> str:
+    r"""Returns the name of the labelled pairs of several graphs, that of GraphGPS if there are such, or else that of PyG."""
+    return 'edge_index_labeled' if 'edge_index_labeled' in data else 'edge_label_index'
+
+
 def _pairs(batch: Data) -> Tensor:
-    pairs: Tensor = batch[LABELLED[LABELLED[0] not in batch]]
+    pairs: Tensor = batch[name_of_pairs(batch)]
     return pairs
 
 

@@ -230,13 +230,3 @@ def test_samplers_of_nodes(run: Run) -> None:
         ArgumentError, match=r"^train.sampler, for dataset.task link_pred: got 'saint_node'; accepted: full_batch"
     ):
         run([communities()], f'{LINKS} train.sampler saint_node')
-
-
-def test_options_of_edges_that_nothing_reads(run: Run) -> None:
-    masks = {f'{split}_mask': torch.arange(40) % 3 == place for place, split in enumerate(('train', 'val', 'test'))}
-    data = communities()
-    data.y = torch.arange(40) // 10
-    for name, mask in masks.items():
-        data[name] = mask
-    # A user's own loader may read them.
-    run([data], f'{OPTIONS} train.batch_size 1 optim.max_epoch 1 dataset.edge_train_mode disjoint')

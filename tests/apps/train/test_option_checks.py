@@ -120,6 +120,10 @@ def test_labels_of_nodes_in_several_graphs_need_another_head(tmp_path: Path, dig
         ('train.ckpt_period', '7'),
         ('train.enable_ckpt', 'False'),
         ('dataset.split', '[0.6,0.2,0.2]'),
+        ('dataset.edge_train_mode', 'disjoint'),
+        ('dataset.edge_message_ratio', '0.5'),
+        ('dataset.resample_negative', 'True'),
+        ('dataset.resample_disjoint', 'True'),
         ('gt.full_graph', 'False'),
         ('train.ckpt_best', 'True'),
         ('train.mode', 'log-attn-weights'),
@@ -150,6 +154,14 @@ def test_options_that_are_read_after_all(digits: Path) -> None:
     warn_of_unread_options()
     load_config(digits, ['dataset.split', '[0.6,0.2,0.2]', 'dataset.format', 'PyG-TUDataset'])
     warn_of_unread_options()
+    links = ['dataset.split', '[0.6,0.2,0.2]', 'dataset.resample_negative', 'True', 'dataset.edge_message_ratio', '0.5']
+    load_config(digits, [*links, 'dataset.task', 'link_pred', 'dataset.edge_train_mode', 'disjoint'])
+    warn_of_unread_options()
+    load_config(digits, ['gnn.head', 'inductive_edge', 'dataset.resample_negative', 'True'])
+    warn_of_unread_options()
+    load_config(digits, ['dataset.task', 'link_pred', 'dataset.edge_message_ratio', '0.5'])
+    with pytest.warns(UserWarning, match='^dataset.edge_message_ratio: .*edge_train_mode disjoint'):
+        warn_of_unread_options()
 
 
 def test_shipped_configurations_state_nothing_that_is_not_read() -> None:
