@@ -17,11 +17,10 @@ from torch_geometric.data import Batch, Data
 from torch_geometric.loader import DataLoader
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, MessagePassing, global_mean_pool
 
-from benchmarks.bigbird import BigBirdMask
 from benchmarks.harness import compare, count_parameters, each, interleaved_medians, kept_runs, nearest_width, run_all, show
 from pyg_topomask.apps.train.module import cosine_with_warmup
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import ExpanderMask
+from pyg_topomask.masks import BigBirdMask, ExpanderMask
 from pyg_topomask.nn import (
     GatedGCNConv,
     GRFAttention,

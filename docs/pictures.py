@@ -261,6 +261,11 @@ RWGNK = partial(masks.RWGNKMask, num_walks=None, max_walk_length=3)
 
 MASKS = {
     'AdjacencyMask': of_mask('Neighbors, and the node itself.', masks.AdjacencyMask),
+    'BigBirdMask': of_mask(
+        'The nearest nodes of a sequence, its ends, and a few random nodes.',
+        partial(masks.BigBirdMask, window=2, ends=1, degree=2),
+        line,
+    ),
     'CausalMask': of_mask('The nodes of a sequence up to the star.', masks.CausalMask, line),
     'DenseMask': of_mask('Any matrix: here one of random numbers.', lambda: masks.DenseMask(matrix=torch.randn(24, 24)), ring),
     'ExpanderMask': of_mask(

@@ -63,6 +63,7 @@ def case(kind: type[Mask], data: Callable[[], Batch] = batch, /, **settings: Any
 
 MASKS: dict[str, MaskCase] = {
     'adjacency': case(masks.AdjacencyMask, normalization='sym'),
+    'bigbird': case(masks.BigBirdMask, window=1, ends=1, degree=2),
     'causal': case(masks.CausalMask, order='time'),
     'causal_strict': case(masks.CausalMask, strict=True),
     'dense': MaskCase(lambda num_nodes: masks.DenseMask(HEADS, random(0, HEADS, num_nodes, num_nodes).abs())),

@@ -114,6 +114,7 @@ API = {
     ],
     'pyg_topomask.masks': [
         'AdjacencyMask',
+        'BigBirdMask',
         'CausalMask',
         'DenseMask',
         'ExpanderMask',

@@ -36,6 +36,7 @@ from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import GRAPHGPS_SCHEMA
 from pyg_topomask.graphgym.names.attentions import (
     ATTENTIONS,
+    attention_options,
     build_attention,
     build_edge_weights,
     configured_options,
@@ -140,6 +141,8 @@ class GPSLayerHook(Module):
             ours = global_model_type in ATTENTIONS and 'global' in str(error)
             if not ours:
                 raise
+        else:
+            _warn_of_unused_options(global_model_type)
         if ours:
             # The rejected attempt has drawn parameters of the local layer.
             torch.set_rng_state(state)
@@ -179,6 +182,19 @@ class GPSLayerHook(Module):
         return self._attended + super()._ff_block(x + self._attended)  # type: ignore[misc]
 
 
+def _warn_of_unused_options(name: str) -> None:
+    r"""Warns if options of an attention of this package are set, but GraphGPS uses its own of the same name."""
+    default = attention_options(name) if name in ATTENTIONS else {}
+    unused = [f'topomask.{name}.{key}' for key, value in default.items() if cfg.topomask[name][key] != value]
+    if unused:
+        warn(f"{', '.join(unused)}: got values for the attention {name!r}, which is GraphGPS's own here and does not read them")
+
+
+def _is_ours(name: str) -> bool:
+    r"""Whether a name of Exphormer's repository is an attention of this package, and none of the repository."""
+    return name in ATTENTIONS and name != 'BigBird'
+
+
 def _attend_with(model: Any, name: str, channels: int, heads: int, dropout: float) -> None:
     r"""Replaces the attention of a :obj:`GlobalModel` of Exphormer's repository, and keeps its residual, dropout and norm."""
     model.self_attn = GlobalAttention(name, channels, heads, dropout)
@@ -193,12 +209,12 @@ class MultiLayerHook(Module):
     models: ModuleList
 
     def __init__(self, dim_h: int, model_types: list[str], num_heads: int, **kwargs: Any) -> None:
-        theirs = ['Transformer' if name in ATTENTIONS else name for name in model_types]
+        theirs = ['Transformer' if _is_ours(name) else name for name in model_types]
         with _known_names('the repository', refusal='layer type'):
             super().__init__(dim_h=dim_h, model_types=theirs, num_heads=num_heads, **kwargs)
         self.model_types = model_types
         for model, name in zip(self.models, model_types, strict=True):
-            if name in ATTENTIONS:
+            if _is_ours(name):
                 _attend_with(model, name, dim_h, num_heads, self.attn_dropout)
 
 
@@ -209,7 +225,7 @@ class SingleLayerHook(Module):
     model: Module
 
     def __init__(self, dim_h: int, model_type: str, num_heads: int, **kwargs: Any) -> None:
-        ours = model_type in ATTENTIONS
+        ours = _is_ours(model_type)
         with _known_names('the repository', refusal='layer type'):
             super().__init__(dim_h=dim_h, model_type='Transformer' if ours else model_type, num_heads=num_heads, **kwargs)
         if ours:

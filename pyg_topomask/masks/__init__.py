@@ -3,6 +3,7 @@ r"""Topological masks, one family per file."""
 from pyg_topomask.masks.adjacency import AdjacencyMask
 from pyg_topomask.masks.base.mask import HadamardMask, Mask, MultiHeadMask, ScaledMask, SumMask, TransposedMask
 from pyg_topomask.masks.base.series import convolve, deconvolve, kernel_series, modulation
+from pyg_topomask.masks.bigbird import BigBirdMask
 from pyg_topomask.masks.causal import CausalMask
 from pyg_topomask.masks.dense import DenseMask
 from pyg_topomask.masks.expander import ExpanderMask
@@ -21,6 +22,7 @@ from pyg_topomask.operators.sparse import sparse_operator
 
 __all__ = [
     'AdjacencyMask',
+    'BigBirdMask',
     'CausalMask',
     'DenseMask',
     'ExpanderMask',

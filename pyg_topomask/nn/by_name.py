@@ -77,10 +77,26 @@ def expander_attention(
     return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout, edge_dim=edge_dim)
 
 
+def bigbird_attention(
+    channels: int,
+    heads: int = 1,
+    window: int = 4,
+    ends: int = 3,
+    degree: int = 8,
+    seed: int = 0,
+    attention_dropout: float = 0.0,
+    edge_dim: int | None = None,
+) -> MaskedSoftmaxAttention:
+    r"""Softmax attention to the nearest nodes in their order, to random nodes, and to both ends of a graph; a baseline."""
+    mask = masks.BigBirdMask(window=window, ends=ends, degree=degree, seed=seed)
+    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout, edge_dim=edge_dim)
+
+
 #: The layers by word, called as ``entry(channels, heads, **options)``.
 LAYERS: dict[str, Callable[..., Module]] = {
     'Adjacency': under(masks.AdjacencyMask),
     'AsymmetricGRF': AsymmetricGRFAttention,
+    'BigBird': bigbird_attention,
     'Causal': under(masks.CausalMask),
     'Dense': under(masks.DenseMask),
     'Expander': expander_attention,
@@ -110,9 +126,9 @@ def attention(word: str, channels: int, heads: int = 1, **options: Any) -> Modul
     :class:`~pyg_topomask.nn.MaskedSoftmaxAttention`.
 
     Args:
-        word (str): One of :obj:`"Adjacency"`, :obj:`"AsymmetricGRF"`, :obj:`"Causal"`, :obj:`"Dense"`, :obj:`"Expander"`,
-            :obj:`"GRF"`, :obj:`"GRFSoftmax"`, :obj:`"HeatKernel"`, :obj:`"Hop"`, :obj:`"Hypercube"`, :obj:`"KMIP"`,
-            :obj:`"LearnedFeatures"`, :obj:`"Linear"`, :obj:`"LowRank"`, :obj:`"Padding"`, :obj:`"PowerSeries"`,
+        word (str): One of :obj:`"Adjacency"`, :obj:`"AsymmetricGRF"`, :obj:`"BigBird"`, :obj:`"Causal"`, :obj:`"Dense"`,
+            :obj:`"Expander"`, :obj:`"GRF"`, :obj:`"GRFSoftmax"`, :obj:`"HeatKernel"`, :obj:`"Hop"`, :obj:`"Hypercube"`,
+            :obj:`"KMIP"`, :obj:`"LearnedFeatures"`, :obj:`"Linear"`, :obj:`"LowRank"`, :obj:`"Padding"`, :obj:`"PowerSeries"`,
             :obj:`"RWGNK"`, :obj:`"SinDegree"`, :obj:`"StochasticRPE"`, :obj:`"Toeplitz"` and :obj:`"Tree"`.
         channels (int): Size of each input sample.
         heads (int): The number of heads. (default: :obj:`1`)

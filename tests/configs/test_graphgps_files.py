@@ -20,6 +20,8 @@ import pyg_topomask.graphgym.graphgps  # noqa: F401
 
 CHECKOUT = Path(REAL) if REAL else STANDIN
 FILES = sorted((CONFIGS / 'graphgps').glob('*.yaml'))
+#: Not BigBird, which is GraphGPS's own in a checkout.
+OURS = [word for word in WORDS if word != 'BigBird']
 
 #: GraphGPS's configurations that ours follow, where they have other names or do not exist.
 THEIRS = {
@@ -124,7 +126,7 @@ def configure(path: Path, word: str) -> None:
 @pytest.mark.filterwarnings('ignore')  # GraphGPS was written for older versions of everything
 @pytest.mark.filterwarnings('error:.*nothing reads')
 @pytest.mark.parametrize(
-    ('path', 'word'), cases(FILES, WORDS, 'zinc', {'cora', 'wn-squirrel'}), ids=lambda value: getattr(value, 'stem', value)
+    ('path', 'word'), cases(FILES, OURS, 'zinc', {'cora', 'wn-squirrel'}), ids=lambda value: getattr(value, 'stem', value)
 )
 def test_a_step_changes_the_attention(graphgps: None, path: Path, word: str) -> None:
     configure(path, word)

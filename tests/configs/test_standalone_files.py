@@ -44,7 +44,10 @@ def make_graph(name: str, size: int, generator: torch.Generator) -> Data:
         data.x, data.edge_attr = torch.stack(kinds, 1).float(), torch.stack(bonds, 1)
         data.y = torch.randint(2, (1, CLASSES), generator=generator).float()
         return data
-    if name != 'imdb-binary':
+    if name == 'imdb-binary':  # whose features are degrees: with those of a ring, no mask would matter
+        spokes = torch.stack([torch.zeros(size // 2, dtype=torch.long), nodes[2 : 2 + size // 2]])
+        data.edge_index = torch.cat([edge_index, spokes, spokes.flip(0)], dim=1)
+    else:
         data.x = torch.rand(size, WIDTHS.get(name, 3), generator=generator)
     if cfg.dataset.edge_encoder and cfg.dataset.edge_encoder_name == 'LinearEdgeAttr':
         steps = name in ('digits', 'pascalvoc-sp') or name.endswith('-pixels')

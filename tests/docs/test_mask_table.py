@@ -27,6 +27,7 @@ GIVEN: dict[str, dict[str, Any]] = {
     'LowRank': {'left': MATRIX, 'right': MATRIX},
     'LearnedFeatures': {'num_nodes': NODES},
     'Hypercube': {'dim': 4},
+    'BigBird': {'window': 1, 'ends': 1, 'degree': 2},
     'Expander': {'degree': 2},
     'Toeplitz': {'shape_dims': 1},
 }

@@ -71,6 +71,9 @@ CASES = {
     'AdjacencyMask': case(
         st.builds(masks.AdjacencyMask, heads=HEADS, self_loop=st.sampled_from([None, 0.0, 1.0]), normalization=NORMALIZATIONS)
     ),
+    'BigBirdMask': case(
+        st.builds(masks.BigBirdMask, heads=HEADS, window=st.sampled_from([0, 2]), ends=st.sampled_from([0, 1]))
+    ),
     'CausalMask': case(st.builds(masks.CausalMask, heads=HEADS, order=st.sampled_from([None, 'time']), strict=st.booleans())),
     'DenseMask': Case(lambda num_nodes: st.just(masks.DenseMask(2, random(0, 2, num_nodes, num_nodes))), separate=False),
     'ExpanderMask': case(st.builds(masks.ExpanderMask, heads=HEADS, degree=st.sampled_from([2, 6]), input_edges=st.booleans())),

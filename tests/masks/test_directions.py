@@ -33,6 +33,7 @@ MASKS: dict[str, tuple[str, Callable[[], masks.Mask]]] = {
     'TreeMask': ('undirected', masks.TreeMask),
     'TreeMask of distances': ('undirected', lambda: masks.TreeMask(kind='distance')),
     'SinDegreeMask': ('counted', masks.SinDegreeMask),
+    'BigBirdMask': ('unused', masks.BigBirdMask),
     'CausalMask': ('unused', masks.CausalMask),
     'DenseMask': ('unused', lambda: masks.DenseMask(matrix=torch.rand(4, 4))),
     'HypercubeMask': ('unused', lambda: masks.HypercubeMask(dim=2)),
@@ -148,6 +149,7 @@ def test_masks_without_direction_warn_once_of_a_directed_graph(mask: type[masks.
     each = mask()
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter('always')
+        warnings.filterwarnings('ignore', 'Sparse CSR tensor support')  # of torch, once in a process
         matrix(each, both)
         assert record == []
         matrix(each, PATH)

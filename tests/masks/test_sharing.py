@@ -11,6 +11,7 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
+    BigBirdMask,
     CausalMask,
     ExpanderMask,
     GRFMask,
@@ -28,6 +29,7 @@ from pyg_topomask.ops import masked_linear_attention
 
 ARGUMENTS: dict[type[Mask], list[dict[str, Any]]] = {
     AdjacencyMask: [{'self_loop': None}, {'normalization': 'sym'}, {'flow': 'target_to_source'}],
+    BigBirdMask: [{'window': 1}, {'ends': 0}, {'degree': 2}, {'seed': 1}],
     CausalMask: [{'strict': True}, {'order': 'time'}],
     ExpanderMask: [
         {'degree': 2},

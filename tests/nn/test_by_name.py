@@ -24,6 +24,7 @@ MATRIX = torch.rand(2, 6, 6)
 WRITTEN: dict[str, tuple[dict[str, Any], Any]] = {
     'Adjacency': ({'self_loop': 2.0}, lambda: linear(masks.AdjacencyMask(2, 2.0))),
     'AsymmetricGRF': ({'num_walks': 3}, lambda: nn.AsymmetricGRFAttention(8, 2, num_walks=3)),
+    'BigBird': ({'window': 2}, lambda: nn.MaskedSoftmaxAttention(8, 2, masks.BigBirdMask(window=2))),
     'Causal': ({'strict': True}, lambda: linear(masks.CausalMask(2, strict=True))),
     'Dense': ({'matrix': MATRIX}, lambda: linear(masks.DenseMask(2, MATRIX))),
     'Expander': ({'degree': 2}, lambda: nn.MaskedSoftmaxAttention(8, 2, masks.ExpanderMask(degree=2))),

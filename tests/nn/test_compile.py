@@ -24,6 +24,7 @@ import pyg_topomask.nn.models
 from pyg_topomask import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
+    BigBirdMask,
     CausalMask,
     ExpanderMask,
     GRFMask,
@@ -122,6 +123,7 @@ WHOLE = {
     'adjacency': Case(lambda: linear(AdjacencyMask(HEADS))),
     'power_series': Case(lambda: linear(PowerSeriesMask(HEADS))),
     'blocks': Case(lambda: linear(PowerSeriesMask(HEADS), route='blocks')),
+    'bigbird': Case(lambda: MaskedSoftmaxAttention(CHANNELS, HEADS, BigBirdMask(window=1, ends=1, degree=2))),
     'causal': Case(lambda: linear(CausalMask(HEADS))),
     'tree': Case(lambda: linear(TreeMask(HEADS)), edges=path),
     'sum': Case(lambda: linear(0.5 * AdjacencyMask(HEADS) + PackingMask())),

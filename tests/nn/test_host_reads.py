@@ -15,6 +15,7 @@ from torch_geometric.data import Batch, Data
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
+    BigBirdMask,
     CausalMask,
     ExpanderMask,
     GRFMask,
@@ -65,6 +66,7 @@ MASKS = {
     'power_series_unnormalized': lambda: PowerSeriesMask(2, normalization=None),
     'hop': lambda: HopMask(2),
     'rwgnk': lambda: RWGNKMask(2),
+    'bigbird': lambda: BigBirdMask(2),
     'causal': lambda: CausalMask(2),
     'sin_degree': lambda: SinDegreeMask(2),
     'toeplitz': lambda: ToeplitzMask(2, shape_dims=1),

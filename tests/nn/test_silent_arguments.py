@@ -170,6 +170,7 @@ WITHOUT_EDGES = {
     'causal': lambda: nn.MaskedLinearAttention(16, 4, masks.CausalMask()),
     'sum': lambda: nn.MaskedLinearAttention(16, 4, masks.CausalMask() + masks.PackingMask()),
     'expander': lambda: nn.MaskedSoftmaxAttention(16, 4, masks.ExpanderMask(input_edges=False)),
+    'bigbird': lambda: nn.MaskedSoftmaxAttention(16, 4, masks.BigBirdMask()),
 }
 
 
@@ -231,6 +232,7 @@ BEYOND_EDGES = {
     'toeplitz': lambda: nn.ToeplitzAttention(16, 4),
     'kmip': lambda: nn.KMIPAttention(16, 4),
     'expander': lambda: nn.MaskedSoftmaxAttention(16, 4, masks.ExpanderMask()),
+    'bigbird': lambda: nn.MaskedSoftmaxAttention(16, 4, masks.BigBirdMask()),
 }
 
 

@@ -17,6 +17,7 @@ from pyg_topomask.feature_maps import FavorFeatures
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import (
     AdjacencyMask,
+    BigBirdMask,
     ExpanderMask,
     GRFMask,
     HopMask,
@@ -308,6 +309,7 @@ def test_seeds_and_sizes_out_of_range_are_refused_by_name() -> None:
             lambda seed=seed: GRFMask(seed=seed),
             lambda seed=seed: RWGNKMask(seed=seed),
             lambda seed=seed: ExpanderMask(seed=seed),
+            lambda seed=seed: BigBirdMask(seed=seed),
             lambda seed=seed: StochasticRPEMask(seed=seed),
             lambda seed=seed: KMIPAttention(4, seed=seed),
             lambda seed=seed: AddGraphRandomFeatures(seed=seed),
@@ -330,6 +332,7 @@ def test_seeds_and_sizes_out_of_range_are_refused_by_name() -> None:
         'shape_dims': lambda: ToeplitzMask(shape_dims=huge),
         'dim': lambda: HypercubeMask(dim=huge),
         'degree': lambda: ExpanderMask(degree=huge),
+        'window': lambda: BigBirdMask(window=huge),
         'expander_degree': lambda: KMIPAttention(4, expander_degree=huge),
         'num_users': lambda: MGFormer(huge, 2, 4),
         'svd_dim': lambda: MGFormer(2, 2, 4, svd_dim=huge),
@@ -348,7 +351,7 @@ def test_seeds_of_numpy_are_those_of_python(kind: type[np.integer]) -> None:
         masks = [GRFMask(stitch=2, seed=seed), GRFMask(independent_ensembles=True, seed=seed), RWGNKMask(seed=seed)]
         stored = AddSpanningForest(seed=seed)(AddGraphRandomFeatures(seed=seed)(small_graph()))
         tensors = [value for _, value in stored if isinstance(value, torch.Tensor)]
-        return [mask(graph).to_dense() for mask in (*masks, ExpanderMask(seed=seed))] + tensors
+        return [mask(graph).to_dense() for mask in (*masks, ExpanderMask(seed=seed), BigBirdMask(seed=seed))] + tensors
 
     assert all(map(torch.equal, drawn(kind(seed)), drawn(seed)))
 

@@ -59,6 +59,7 @@ _WORDS = (
     'Adjacency',
     'LowRank',
     'Linear',
+    'BigBird',
 )
 
 #: Attentions of this package. An entry is called as ``entry(channels, heads=, **options)``, with :obj:`attention_dropout` or
@@ -202,7 +203,7 @@ def _check_edge_attr(name: str, build: Callable[..., Module]) -> None:
     option, takes = f'topomask.{name}.{EDGE_ATTR}', 'edge_dim' in inspect.signature(build).parameters
     if not takes or cfg.topomask[name].get('feature_map', 'softmax') != 'softmax':
         given = f'True for {name}, which is linear attention' if takes else f'True for {name}, which reads no edge features'
-        remedy = 'Expander, GRFSoftmax, KMIP, and masks with feature_map: softmax read edge features'
+        remedy = 'BigBird, Expander, GRFSoftmax, KMIP, and masks with feature_map: softmax read edge features'
         raise ArgumentError(option, given, 'False', remedy)
     _check_edge_encoder(option, 'True', 'False')
 

@@ -28,10 +28,10 @@ ELSEWHERE = {
     'SANTransformer': f'{_TOPO} gt.layer_type None+Transformer',
     'Graphormer': f'{_TOPO} gt.layer_type None+Transformer',
     'GPSwLPEModel': f'{_TOPO} with {_LAP}',
-    # Attentions, the last two of which are networks as well.
+    # Attentions. The last two are words here, and networks elsewhere.
     'Exphormer': 'the word Expander',
     'BiasedTransformer': 'the word Hop',
-    'BigBird': f'{_TOPO} and the word Expander',
+    'BigBird': f'{_TOPO} gt.layer_type None+BigBird',
     'Performer': f'{_TOPO} gt.layer_type None+Performer',
     # Groups of options and their encoders.
     'posenc_SignNet': _LAP,

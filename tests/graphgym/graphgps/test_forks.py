@@ -57,6 +57,14 @@ def test_attention_that_the_checkout_knows_stays_its_own(kmip_fork: SimpleNamesp
     assert make(kmip_fork.original, 'CustomGatedGCN', 'SparseAttention').topo_attn is not None
 
 
+@pytest.mark.filterwarnings('error:topomask')
+def test_options_that_the_attention_of_the_checkout_does_not_read_warn(kmip_fork: SimpleNamespace) -> None:
+    make(kmip_fork, 'GINE', 'SparseAttention')
+    cfg.topomask.SparseAttention.edge_attr = True
+    with pytest.warns(UserWarning, match=r"^topomask.SparseAttention.edge_attr: .* 'SparseAttention', which is GraphGPS's own"):
+        make(kmip_fork, 'GINE', 'SparseAttention')
+
+
 def test_options_of_the_k_mip_authors(graphgps: SimpleNamespace) -> None:
     assert cfg.gt.sparse.k == 10
     cfg.gt.sparse.k = 2
@@ -91,13 +99,17 @@ def test_layer_of_many_models(graphgps: SimpleNamespace) -> None:
     torch.testing.assert_close(layer(copy.copy(batch)).x, expected)
     with pytest.raises(ValueError, match=r'Nonsense\. Accepted .* GRF'):
         fork_layer('MultiLayer', model_types=['GCN', 'Nonsense'])
+    # The BigBird of the repository, whose options are missing here, and not ours.
+    for name, models in (('MultiLayer', {'model_types': ['GCN', 'BigBird']}), ('SingleLayer', {'model_type': 'BigBird'})):
+        with pytest.raises((AttributeError, TypeError, ValueError)):
+            fork_layer(name, **models)
 
 
 def test_layer_of_one_model(graphgps: SimpleNamespace) -> None:
     if graphgps.fork is None:
         pytest.skip('this checkout has no multi_model_layer')
     batch = batch_of_paths()
-    for name in ATTENTIONS:
+    for name in ATTENTIONS.keys() - {'BigBird'}:  # which is an attention of the repository
         if name == 'Causal':
             cfg.topomask.Causal.order = None
         layer = fork_layer('SingleLayer', model_type=name)

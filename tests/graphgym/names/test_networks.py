@@ -302,6 +302,7 @@ def test_other_words_refuse_learned_edge_weights(configure: Callable[..., None])
 
 #: Words whose attention reads edge features, with the option that makes it softmax attention.
 READING = {
+    'BigBird': '',
     'Expander': '',
     'GRFSoftmax': '',
     'KMIP': 'topomask.KMIP.k 3',
@@ -329,11 +330,12 @@ def test_attentions_read_encoded_edge_features(configure: Callable[..., None], w
 
 
 def test_other_words_refuse_edge_features(configure: Callable[..., None]) -> None:
-    for word in sorted(ATTENTIONS.keys() - {'Expander', 'GRFSoftmax', 'KMIP'}):
+    for word in sorted(ATTENTIONS.keys() - {'BigBird', 'Expander', 'GRFSoftmax', 'KMIP'}):
         configure(f'gt.layer_type GINE+{word} topomask.{word}.edge_attr True')
         cfg.share.dim_edge = 2
         with pytest.raises(
-            ValueError, match=rf'^topomask.{word}.edge_attr: got True for {word}, which .*; accepted: False; Expander, '
+            ValueError,
+            match=rf'^topomask.{word}.edge_attr: got True for {word}, which .*; accepted: False; BigBird, Expander, ',
         ):
             TopoGPSModel(3, 10)
     configure('gt.layer_type None+KMIP topomask.KMIP.edge_attr True dataset.edge_encoder False')
