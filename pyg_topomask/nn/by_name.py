@@ -61,45 +61,30 @@ def under(mask: Callable[..., masks.Mask], linear: type[MaskedLinearAttention] |
     return build
 
 
-def expander_attention(
-    channels: int,
-    heads: int = 1,
-    degree: int = 6,
-    input_edges: bool = True,
-    seed: int = 0,
-    flow: str = 'source_to_target',
-    attention_dropout: float = 0.0,
-    edge_dim: int | None = None,
-    input_weights: bool = False,
-) -> MaskedSoftmaxAttention:
-    r"""Softmax attention along the edges of a random regular graph and of the input graph."""
-    mask = masks.ExpanderMask(degree=degree, input_edges=input_edges, seed=seed, flow=flow, input_weights=input_weights)
-    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout, edge_dim=edge_dim)
+def softmax_under(mask: type[masks.Mask]) -> Callable[..., Module]:
+    r"""Returns a function that builds softmax attention over the entries of a mask, with the arguments of both."""
 
+    def build(
+        channels: int, heads: int = 1, *, attention_dropout: float = 0.0, edge_dim: int | None = None, **options: Any
+    ) -> MaskedSoftmaxAttention:
+        entries = mask(**options)  # those of one head, for all
+        return MaskedSoftmaxAttention(channels, heads, entries, attention_dropout=attention_dropout, edge_dim=edge_dim)
 
-def bigbird_attention(
-    channels: int,
-    heads: int = 1,
-    window: int = 4,
-    ends: int = 3,
-    degree: int = 8,
-    seed: int = 0,
-    attention_dropout: float = 0.0,
-    edge_dim: int | None = None,
-) -> MaskedSoftmaxAttention:
-    r"""Softmax attention to the nearest nodes in their order, to random nodes, and to both ends of a graph; a baseline."""
-    mask = masks.BigBirdMask(window=window, ends=ends, degree=degree, seed=seed)
-    return MaskedSoftmaxAttention(channels, heads, mask, attention_dropout=attention_dropout, edge_dim=edge_dim)
+    *of_layer, _ = inspect.signature(build).parameters.values()
+    of_mask = [each for name, each in inspect.signature(mask).parameters.items() if name != 'heads']
+    build.__dict__['__signature__'] = inspect.Signature([*of_layer[:2], *of_mask, *of_layer[2:]])
+    build.__doc__ = mask.__doc__
+    return build
 
 
 #: The layers by word, called as ``entry(channels, heads, **options)``.
 LAYERS: dict[str, Callable[..., Module]] = {
     'Adjacency': under(masks.AdjacencyMask),
     'AsymmetricGRF': AsymmetricGRFAttention,
-    'BigBird': bigbird_attention,
+    'BigBird': softmax_under(masks.BigBirdMask),
     'Causal': under(masks.CausalMask),
     'Dense': under(masks.DenseMask),
-    'Expander': expander_attention,
+    'Expander': softmax_under(masks.ExpanderMask),
     'GRF': under(masks.GRFMask, GRFAttention),
     'GRFSoftmax': GRFSoftmaxAttention,
     'HeatKernel': under(masks.HeatKernelMask),
