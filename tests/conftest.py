@@ -1,5 +1,6 @@
 import gc
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,11 @@ collect_ignore = ['pretended_device.py', 'pretended_run.py']
 
 # The tensors of the tests are tiny: threads would wait for each other more than they compute.
 torch.set_num_threads(1)
+
+# torch warns of sparse tensors once in a process. Tests that count warnings do not count this one.
+with warnings.catch_warnings():
+    warnings.simplefilter('ignore')
+    torch.eye(1).to_sparse_csr()
 
 
 def pytest_collection_finish() -> None:

@@ -89,7 +89,6 @@ def test_shapes() -> None:
 def test_warnings_name_the_line_of_the_user(make: Callable[[], object]) -> None:
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter('always')
-        warnings.filterwarnings('ignore', message='Sparse CSR tensor support is in beta state')  # of torch, once a process
         make()
     assert [warning.filename for warning in record] == [__file__]
 

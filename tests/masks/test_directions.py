@@ -149,7 +149,6 @@ def test_masks_without_direction_warn_once_of_a_directed_graph(mask: type[masks.
     each = mask()
     with warnings.catch_warnings(record=True) as record:
         warnings.simplefilter('always')
-        warnings.filterwarnings('ignore', 'Sparse CSR tensor support')  # of torch, once in a process
         matrix(each, both)
         assert record == []
         matrix(each, PATH)
