@@ -210,6 +210,8 @@ class MultiLayerHook(Module):
 
     def __init__(self, dim_h: int, model_types: list[str], num_heads: int, **kwargs: Any) -> None:
         theirs = ['Transformer' if _is_ours(name) else name for name in model_types]
+        for name in theirs:
+            _warn_of_unused_options(name)
         with _known_names('the repository', refusal='layer type'):
             super().__init__(dim_h=dim_h, model_types=theirs, num_heads=num_heads, **kwargs)
         self.model_types = model_types
@@ -226,6 +228,7 @@ class SingleLayerHook(Module):
 
     def __init__(self, dim_h: int, model_type: str, num_heads: int, **kwargs: Any) -> None:
         ours = _is_ours(model_type)
+        _warn_of_unused_options('' if ours else model_type)
         with _known_names('the repository', refusal='layer type'):
             super().__init__(dim_h=dim_h, model_type='Transformer' if ours else model_type, num_heads=num_heads, **kwargs)
         if ours:

@@ -13,6 +13,7 @@ from pyg_topomask.masks.expander import expander_edges
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.sparse import sparse_operator
 from pyg_topomask.utils.checks import check_even, check_size, checked_seed
+from pyg_topomask.utils.functorch import is_exporting
 
 
 class BigBirdMask(Mask):
@@ -71,8 +72,11 @@ class BigBirdMask(Mask):
         nodes = torch.arange(graph.num_nodes, device=graph.device).unsqueeze(1)
         segments = graph.segments
         first, last = segments.first.unsqueeze(1), segments.ptr[1:][segments.index].unsqueeze(1) - 1
-        near = nodes + torch.arange(-self.window, self.window + 1, device=graph.device)
-        slot = torch.arange(self.ends, device=graph.device)
+        # No further than the largest graph reaches. Of an exported program, its size is unknown.
+        most = max(self.window, self.ends) if is_exporting() else segments.largest
+        window, ends = min(self.window, most), min(self.ends, most)
+        near = nodes + torch.arange(-window, window + 1, device=graph.device)
+        slot = torch.arange(ends, device=graph.device)
         outer = torch.cat([first + slot, last - slot], dim=1)
         pairs = []
         for col in (near, outer):

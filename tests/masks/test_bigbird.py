@@ -53,7 +53,10 @@ def test_random_entries_are_few_and_depend_on_the_seed() -> None:
 
 
 def test_small_graphs_attend_to_all() -> None:
-    assert torch.equal(BigBirdMask()(Data(num_nodes=5)).to_dense(), torch.ones(1, 5, 5))
+    graph = Graph.from_data(Data(num_nodes=5))
+    assert torch.equal(BigBirdMask()(graph).to_dense(), torch.ones(1, 5, 5))
+    # Windows and ends larger than the graph take no more memory than it.
+    assert torch.equal(BigBirdMask(window=2**20, ends=2**20)(graph).to_dense(), torch.ones(1, 5, 5))
 
 
 def test_attention_of_the_word() -> None:

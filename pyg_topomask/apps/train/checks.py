@@ -24,6 +24,7 @@ from pyg_topomask.apps.train.module import create_optimizer, create_scheduler, o
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS, check_dataset
+from pyg_topomask.graphgym.data.edge_splits import draws_pairs
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.attentions import gps_attention_kwargs
@@ -101,6 +102,7 @@ def check_options() -> None:
     if len(register.loader_dict) == 1:  # no loader of the user or of GraphGPS
         check_dataset(cfg.dataset.format, cfg.dataset.name)
     if cfg.model.type in ('TopoGPSModel', 'CustomGNN', 'gnn'):
+        _check_head()
         if cfg.dataset.node_encoder:
             node_encoder(cfg.dataset.node_encoder_name)
         if cfg.dataset.edge_encoder:
@@ -124,6 +126,13 @@ def check_options() -> None:
     if not cfg.custom_metrics:
         lookup('dataset.task_type, without custom_metrics', cfg.dataset.task_type, {'classification': (), **METRICS})
     create_scheduler(create_optimizer([torch.nn.Parameter(torch.zeros(1))]))
+
+
+def _check_head() -> None:
+    head = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
+    if len({name in ('edge', 'link_pred') for name in (cfg.dataset.task, head)}) == 2:
+        given = f'{cfg.dataset.task!r}, {head!r}'
+        raise ArgumentError('dataset.task, gnn.head', given, 'edge or link_pred for both, or for none of them')
 
 
 def warn_of_unread_options() -> None:
@@ -156,7 +165,7 @@ def check_data(loaders: Sequence[Any]) -> None:
     its first batch only.
     """
     for split, loader in zip(SPLITS, loaders, strict=False):
-        if isinstance(loader.dataset, InMemoryDataset) and loader.dataset.transform is None:
+        if isinstance(loader.dataset, InMemoryDataset) and (loader.dataset.transform is None or draws_pairs(loader.dataset)):
             _check_features(loader.dataset._data)
             labels = _stored_labels(loader.dataset, split) if len(loader.dataset) > 0 else torch.empty(0)
             if labels is not None and labels.size(0) == 0:
@@ -178,12 +187,13 @@ def _check_features(data: Any) -> None:
 
 
 def _stored_labels(dataset: InMemoryDataset, split: str) -> Tensor | None:
-    r"""Returns the labels of a split, or :obj:`None` where they are not stored in :obj:`y`."""
-    labels, name = dataset._data.get('y'), f'{split}_mask'
+    r"""Returns the labels of a split, or :obj:`None` where they are not stored in :obj:`y`, or as those of pairs."""
+    key, name = 'edge_label' if cfg.gnn.head == 'inductive_edge' else 'y', f'{split}_mask'
+    labels = dataset._data.get(key)
     if not isinstance(labels, Tensor) or cfg.dataset.task not in ('graph', 'node'):
         return None
-    if 'y' in (dataset.slices or {}) and len(dataset.indices()) < dataset.slices['y'].numel() - 1:
-        starts = dataset.slices['y'].tolist()
+    if key in (dataset.slices or {}) and len(dataset.indices()) < dataset.slices[key].numel() - 1:
+        starts = dataset.slices[key].tolist()
         labels = torch.cat([labels[starts[index] : starts[index + 1]] for index in dataset.indices()])
     mask = dataset._data.get(name)
     fits = isinstance(mask, Tensor) and mask.dtype == torch.bool and mask.shape == labels.shape[:1]

@@ -30,6 +30,14 @@ def own_losses() -> list[Callable[..., Any]]:
     return [loss for name, loss in register.loss_dict.items() if not name.startswith('topomask_')]
 
 
+def scores_are_sigmoids() -> bool:
+    r"""Returns whether scores are sigmoids of predictions, as in GraphGym for two classes. Metrics of their order are computed
+    from the predictions: in float32, sigmoids of all numbers above 17 are 1.
+    """
+    losses = 'cross_entropy', 'weighted_cross_entropy'
+    return infer_task() == 'classification_binary' and cfg.model.loss_fun in losses and not own_losses()
+
+
 def labelled_loss(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
     r"""Returns GraphGym's mean loss over the labels that are not NaN, as in the examples of OGB, and the scores of all samples.
     Without labels, the loss is 0. A loss that the user has registered gets all labels.
@@ -118,8 +126,8 @@ class EpochMeter:
     def update(
         self, true: Tensor, pred: Tensor, loss: Tensor, lr: float, seconds: float, measured: dict[str, Tensor] | None = None
     ) -> None:
-        r"""Adds the labels, the prediction scores, the mean loss, the learning rate and the time of a batch, and what its
-        head has measured by name, numbers of which a row has the mean, 0 if there are none.
+        r"""Adds the labels, the scores or what they are sigmoids of, the mean loss, the learning rate and the time of a batch,
+        and what its head has measured by name, numbers of which a row has the mean, 0 if there are none.
         """
         copies = HostCopy(true, pred, loss, *(measured or {}).values())
         self._batches.append((copies, {'lr': lr, 'time_used': seconds}, [*(measured or {})]))
@@ -147,7 +155,10 @@ class EpochMeter:
         logger = self.logger
         logger.reset()
         measured = [batch.pop('measured') for batch in batches]
+        ordered = [batch['pred'].float() for batch in batches]
         for batch in batches:
+            if scores_are_sigmoids():
+                batch['pred'] = batch['pred'].float().sigmoid()
             logger.update_stats(**batch, params=cfg.params)
         loss = sum(batch['loss'] * count for batch, count in zip(batches, counts, strict=True)) / sum(counts)
         logger['_loss'] = loss * logger['_size_current']
@@ -157,6 +168,7 @@ class EpochMeter:
                 for name in cfg.custom_metrics
             }
         else:
+            _, ordered = labelled_samples(logger['_true'], ordered)
             logger['_true'], logger['_pred'] = labelled_samples(logger['_true'], logger['_pred'])
             true = torch.cat(logger['_true'])
             if self.task == 'regression' and true.is_floating_point() and bool(true.isnan().any()):
@@ -166,7 +178,8 @@ class EpochMeter:
             # Those of GraphGPS for several labels, or metric_best if it is one that GraphGym lacks.
             for name, metric in METRICS_OF_GRAPHGPS.get(self.task, {}).items():
                 if name in (*METRICS[self.task], cfg.metric_best):
-                    scores[name] = round(metric(logger['_true'], logger['_pred'], self.task), cfg.round)
+                    values = logger['_pred'] if name == 'accuracy-SBM' else ordered
+                    scores[name] = round(metric(logger['_true'], values, self.task), cfg.round)
             for name in measured[0]:
                 scores[name] = round(float(torch.cat([batch[name] for batch in measured]).mean().nan_to_num()), cfg.round)
             logger[logger.task_type] = lambda: scores  # which write_epoch would compute again

@@ -26,7 +26,7 @@ from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import set_rng_state
 from pyg_topomask.apps.runs.devices import HostCopy, num_processes, rank, total
 from pyg_topomask.apps.runs.run import EpochBar, Row, Run
-from pyg_topomask.apps.train.metrics import EpochMeter, labelled_loss
+from pyg_topomask.apps.train.metrics import EpochMeter, labelled_loss, scores_are_sigmoids
 from pyg_topomask.errors import warn
 from pyg_topomask.feature_maps.feature_map import FeatureMap
 from pyg_topomask.graphgym.names.heads import InductiveEdgeHead
@@ -239,7 +239,8 @@ class RunModule(GraphGymModule):
         for split, pred, true, measured in outputs_of_splits(self, batch, splits):
             loss, score = labelled_loss(pred, true)
             seconds = time.perf_counter() - self._batch_start
-            self.meters[split].update(true, score.detach(), loss, self._lr(), seconds, measured)
+            shown = pred.view_as(score) if scores_are_sigmoids() else score
+            self.meters[split].update(true, shown.detach(), loss, self._lr(), seconds, measured)
             self._batch_start = time.perf_counter()
         return loss, (~true.isnan()).sum()
 

@@ -27,6 +27,7 @@ from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.apps.runs.run import bar_of_graphs
 from pyg_topomask.errors import ArgumentError, warn
+from pyg_topomask.graphgym.data.edge_splits import LABELLED_PAIRS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.names.attentions import (
     ATTENTIONS,
@@ -292,6 +293,10 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     if dataset._indices is None and leaves_nodes(transform):
         # All splits share one file.
         taken |= take(dataset, NODE_SPLIT_KEYS)
+    pairs, sizes = {}, _sizes(dataset)
+    if dataset._indices is None:
+        # If there are as many as edges, PyG takes them for attributes of edges.
+        pairs = take(dataset, LABELLED_PAIRS)
 
     def transformed() -> Any:
         _check_mask(dataset, steps_of(transform))
@@ -311,7 +316,19 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     dataset._indices = None
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
-    _put_back(dataset, taken)
+    if pairs and _sizes(dataset) != sizes:
+        names = ', '.join(type(step).__name__ for step in steps_of(transform))
+        accepted = 'transforms that neither remove nor add nodes'
+        raise ArgumentError('topomask.transforms', f'{names} for graphs with labelled pairs of nodes', accepted)
+    _put_back(dataset, taken | pairs)
+
+
+def _sizes(dataset: InMemoryDataset) -> list[int]:
+    r"""Returns the numbers of nodes of all graphs, or of one that has no features."""
+    if dataset.slices is not None and 'x' in dataset.slices:
+        sizes: list[int] = dataset.slices['x'].diff().tolist()
+        return sizes
+    return [int(dataset._data.num_nodes or 0)] if len(dataset) == 1 else []
 
 
 def _warn_of_weights(data: Any, transforms: list[BaseTransform]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Linear, Module, Sequential
 from torch_geometric.data import Data
@@ -15,8 +16,8 @@ from torch_geometric.graphgym.models.layer import MLP, new_layer_config
 
 from pyg_topomask.graphgym.names.lookup import lookup
 
-# Numbers of the features of pairs that are ranked at a time.
-_BUDGET = 2**24
+# Numbers of the features of pairs that are ranked at a time, and the difference of equal scores, see ranks_of_pairs.
+_BUDGET, _EQUAL = 2**24, 1e-5
 
 
 class PyramidGraphHead(Module):
@@ -57,7 +58,18 @@ class InductiveEdgeHead(GNNEdgeHead):  # type: ignore[misc]
 
     def __init__(self, dim_in: int, dim_out: int) -> None:
         super().__init__(dim_in, dim_out)
+        # GraphGym's function, by which a copy of the head would decode with the weights of the original.
+        self.__dict__.pop('decode_module', None)
         self._ranks = cfg.dataset.task_type == 'classification' and dim_out == 1
+
+    def decode_module(self, first: Tensor, second: Tensor) -> Tensor:
+        r"""Returns the scores of pairs from the features of both nodes, by :obj:`model.edge_decoding`."""
+        if cfg.model.edge_decoding == 'dot':
+            return (first * second).sum(-1)
+        if cfg.model.edge_decoding == 'cosine_similarity':
+            return F.cosine_similarity(first, second, dim=-1)
+        scores: Tensor = self.layer_post_mp(torch.cat([first, second], dim=-1))
+        return scores
 
     def _apply_index(self, batch: Data) -> tuple[Tensor, Tensor]:
         return batch.x[_pairs(batch)], batch.edge_label
@@ -89,7 +101,8 @@ def ranks_of_pairs(x: Tensor, ptr: Tensor, linked: Tensor, score: Any) -> dict[s
     in GraphGPS for the data set PCQM-Contact. The numbers are means over the linked pairs of each graph that has any,
     :obj:`[graphs]`.
 
-    The rank of a pair is 1, plus the number of pairs with a higher score, and half of those with an equal one.
+    The rank of a pair is 1, plus the number of pairs with a higher score, and half of those with an equal one. Scores are equal
+    if they differ by at most :math:`10^{-5}` of the largest one of the pairs: how they are rounded depends on the batch.
     :obj:`hits@K` is the share of ranks up to :math:`K`, and :obj:`mrr` the mean of :math:`1 / \text{rank}`. Other linked pairs
     and :math:`k = i` also count there. Without them, it is :obj:`mrr_filtered`, as in `"Where Did the Gap Go? Reassessing the
     Long-Range Graph Benchmark" <https://arxiv.org/abs/2309.00367>`_.
@@ -109,20 +122,23 @@ def ranks_of_pairs(x: Tensor, ptr: Tensor, linked: Tensor, score: Any) -> dict[s
     graph = torch.searchsorted(ptr, source, right=True) - 1
     sizes, size = ptr.diff()[graph], x.size(0)
     numbers = (source * size + target).unique()
-    ranks = x.new_ones(2, source.numel())  # among all pairs, and without other linked ones
+    ranks = x.new_ones(2, source.numel(), dtype=torch.float32)  # among all pairs, and without other linked ones
     step = max(1, _BUDGET // max(1, int(sizes.max()) * x.size(1))) if source.numel() > 0 else 1
     for part in torch.arange(source.numel(), device=x.device).split(step):
         count = sizes[part]
-        pair = part.repeat_interleave(count)
+        slot = torch.arange(part.numel(), device=x.device).repeat_interleave(count)
+        pair = part[slot]
         place = torch.arange(pair.numel(), device=x.device) - (count.cumsum(0) - count).repeat_interleave(count)
         other = ptr[graph[pair]] + place
-        own, found = (score(x[source[p]], x[node]).view(-1) for p, node in ((part, target[part]), (pair, other)))
-        own = own.repeat_interleave(count)
-        above = ((found > own).to(x.dtype) + 0.5 * (found == own)).masked_fill(other == target[pair], 0)
+        found = score(x[source[pair]], x[other]).view(-1).float()
+        own = found[other == target[pair]][slot]
+        most = found.new_zeros(part.numel()).scatter_reduce(0, slot, found.abs(), 'amax')[slot]
+        higher, equal = found > own, (found - own).abs() <= _EQUAL * most
+        above = torch.where(equal, 0.5, higher.float()).masked_fill(other == target[pair], 0)
         known = torch.isin(source[pair] * size + other, numbers) | (other == source[pair])
         ranks.index_add_(1, pair, torch.stack([above, above.masked_fill(known, 0)]))
     raw, filtered = ranks
-    values = torch.stack([*((raw <= k).to(x.dtype) for k in (1, 3, 10)), 1 / raw, 1 / filtered])
+    values = torch.stack([*((raw <= k).float() for k in (1, 3, 10)), 1 / raw, 1 / filtered])
     counts = torch.bincount(graph, minlength=ptr.numel() - 1)
     means = values.new_zeros(len(values), counts.numel()).index_add(1, graph, values) / counts
     return dict(zip(RANKS, means[:, counts > 0], strict=True))

@@ -119,6 +119,7 @@ METRICS_OF_GRAPHGPS: dict[str, dict[str, Callable[..., float]]] = {
     'classification_binary': {
         'accuracy-SBM': mean_recall,
         'ap': average_precision,
+        'auc': mean_auc,
         **{f'hits@{count}': hits_at(count) for count in (20, 50, 100)},
     },
     'classification_multi': {'accuracy-SBM': mean_recall, 'f1': macro_f1, 'mIoU': mean_iou},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +16,7 @@ from torch_geometric.graphgym import register
 
 from pyg_topomask.apps.train import module, train
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.graphgym.names.objectives import hits_at
 
 OPTIONS = """
 dataset.format mine dataset.name mine dataset.node_encoder True dataset.node_encoder_name LinearNode dataset.edge_encoder False
@@ -81,6 +82,32 @@ def test_metrics_by_name(run: Run, monkeypatch: pytest.MonkeyPatch, metric: str)
     assert row[f'test_{metric}'] == pytest.approx(expected, abs=1e-3)
 
 
+def test_order_of_scores_of_which_sigmoids_are_all_1(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    far, seen, outputs = communities(), list[tuple[np.ndarray, np.ndarray]](), module.outputs_of_splits
+    far.x *= 30
+
+    def recording(*args: object) -> Iterator[tuple[str, torch.Tensor, torch.Tensor, dict[str, torch.Tensor]]]:
+        for split, pred, true, measured in outputs(*args):  # type: ignore[arg-type]
+            if split == 'test':
+                seen.append((true.numpy(), pred.numpy()))
+            yield split, pred, true, measured
+
+    monkeypatch.setattr(module, 'outputs_of_splits', recording)
+    row = run([far], f'{LINKS} metric_best ap optim.max_epoch 2')
+    label, score = seen[-1]
+    assert (torch.from_numpy(score).sigmoid() == 1).sum() > 10
+    linked, others = score[label == 1][:, None], score[label == 0]
+    assert row['test_auc'] == pytest.approx(float(((linked > others) + 0.5 * (linked == others)).mean()), abs=1e-4)
+
+
+@pytest.mark.parametrize('others', [[0.7, 0.2], [0.9, 0.9]])
+def test_hits(others: list[float]) -> None:
+    true, pred = [torch.tensor([1, 1, 0, 0])], [torch.tensor([0.9, 0.8, *others])]
+    expected = sum(score > sorted(others)[-2] for score in (0.9, 0.8)) / 2
+    assert hits_at(2)(true, pred, '') == expected
+    assert hits_at(3)(true, pred, '') == 1.0  # of too few pairs without an edge
+
+
 @pytest.mark.parametrize('decoding', ['dot', 'concat'])
 def test_validation_and_testing_take_one_pass(run: Run, monkeypatch: pytest.MonkeyPatch, decoding: str) -> None:
     options = f'{LINKS} dataset.split [0.6,0.1,0.3] optim.max_epoch 2 model.edge_decoding {decoding}'
@@ -132,6 +159,12 @@ def test_labels_of_edges(run: Run) -> None:
     assert row['test_mae'] > 0
     with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'dot' for 3 classes .*; accepted: 'concat'"):
         run([classes], task, 'dot')
+    with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'dot' for 3 classes"):
+        run([labelled(torch.arange(39) // 3 % 2 * 2)], task, 'without class 1')
+    with pytest.raises(
+        ArgumentError, match=r'^train_edge_label: got shape \[13, 1\] for classification; accepted: shape \[n\]'
+    ):
+        run([labelled((torch.arange(39) // 3 % 2).unsqueeze(1))], task, 'column')
     with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'sum'; accepted: concat, cosine_similarity, dot"):
         run([classes], f'{task} model.edge_decoding sum', 'sum')
     del classes.train_edge_label
@@ -225,8 +258,80 @@ def test_labels_of_linked_pairs_alone(run: Run) -> None:
         run(contacts(), OF_GRAPHS)
 
 
-def test_samplers_of_nodes(run: Run) -> None:
+def paired(count: int = 16) -> list[Data]:
+    """Graphs with pairs of both labels."""
+    graphs = contacts(count)
+    for graph in graphs:
+        graph.edge_label_index = torch.tensor([[0, 1, 0], [1, 2, 3]])
+        graph.edge_label = torch.tensor([1, 0, 1])
+    return graphs
+
+
+def test_labels_of_graphs_do_not_matter_to_pairs(run: Run) -> None:
+    graphs = paired()
+    row = run(graphs, OF_GRAPHS)
+    for number, graph in enumerate(graphs):
+        graph.y = torch.tensor([number % 4])
+    assert run(graphs, OF_GRAPHS, 'with y') == row
+
+
+def test_pairs_without_a_label(run: Run) -> None:
+    graphs = paired()
+    for graph in graphs:
+        graph.edge_label = torch.tensor([1.0, torch.nan, 0.0])
+    assert 0 <= run(graphs, OF_GRAPHS)['test_auc'] <= 1
+
+
+def test_a_finished_run_has_the_same_result_when_it_is_resumed(run: Run) -> None:
+    options = f'{OF_GRAPHS} dataset.resample_negative True'
+    whole = run(contacts(), options)
+    assert run(contacts(), options, resume=True) == whole
+
+
+def test_means_over_graphs_of_uneven_batches(run: Run) -> None:
+    untrained = 'optim.max_epoch 1 optim.base_lr 0.0 dataset.node_encoder_bn False'
+    one, three = (run(paired(), f'{OF_GRAPHS} {untrained} train.batch_size {size}', f'of {size}') for size in (1, 3))
+    assert {key: value for key, value in one.items() if 'mrr' in key} == {key: three[key] for key in one if 'mrr' in key}
+
+
+@pytest.mark.parametrize(
+    ('change', 'options', 'message'),
+    [
+        ({'edge_label': torch.ones(3, 1)}, '', r'^edge_label: got shape \[48, 1\] for classification; accepted: shape \[n\]'),
+        ({'edge_label_index': torch.zeros(3, 2).long()}, '', r'^edge_label: got shape \[48\] for pairs of shape \['),
+        (
+            {'x': torch.full((10, 2), torch.nan)},
+            'dataset.resample_negative True',
+            r'^x: got NaN or infinite numbers in data set',
+        ),
+    ],
+)
+def test_data_that_does_not_fit(run: Run, change: dict[str, torch.Tensor], options: str, message: str) -> None:
+    graphs = paired()
+    for graph in graphs:
+        graph.update(change)
+    with pytest.raises(ArgumentError, match=message):
+        run(graphs, f'{OF_GRAPHS} {options}')
+
+
+@pytest.mark.parametrize('options', ['', 'dataset.resample_negative True'])
+def test_a_split_without_pairs(run: Run, options: str) -> None:
+    graphs = paired()
+    for graph in graphs[8:12]:
+        graph.edge_label_index, graph.edge_label = graph.edge_label_index[:, :0], graph.edge_label[:0]
+    with pytest.raises(ArgumentError, match=r"^dataset.split: got no sample in the val split of data set 'mine'"):
+        run(graphs, f'{OF_GRAPHS} {options}')
+
+
+@pytest.mark.parametrize('options', ['gnn.head node', 'dataset.task node', 'gnn.head graph'])
+def test_task_and_head_fit(run: Run, options: str) -> None:
+    with pytest.raises(ArgumentError, match=r'^dataset.task, gnn.head: got .*; accepted: edge or link_pred for both'):
+        run([communities()], f'{LINKS} {options}')
+
+
+@pytest.mark.parametrize('task', ['edge', 'link_pred'])
+def test_samplers_of_nodes(run: Run, task: str) -> None:
     with pytest.raises(
-        ArgumentError, match=r"^train.sampler, for dataset.task link_pred: got 'saint_node'; accepted: full_batch"
+        ArgumentError, match=rf"^train.sampler, for dataset.task {task}: got 'saint_node'; accepted: full_batch"
     ):
-        run([communities()], f'{LINKS} train.sampler saint_node')
+        run([communities()], f'{LINKS} dataset.task {task} train.sampler saint_node')

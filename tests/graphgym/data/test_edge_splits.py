@@ -12,6 +12,7 @@ import torch
 from configured_step import Held
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym import configuration
@@ -68,13 +69,18 @@ def parts(data: Data, directed: bool) -> dict[str, tuple[list[tuple[int, int]], 
 
 
 @pytest.mark.parametrize('mode', ['all', 'disjoint'])
-@pytest.mark.parametrize(('directed', 'ratio'), [(True, 0.75), (True, 4.0), (False, 0.75), (False, 3.5)])  # few pairs, or most
+@pytest.mark.parametrize(  # few pairs without an edge, or most
+    ('directed', 'decoding', 'ratio'),
+    [(True, 'concat', 0.75), (True, 'concat', 4.0), (True, 'dot', 0.75), (False, 'concat', 0.75), (False, 'dot', 3.5)],
+)
 def test_each_pair_is_in_one_split_and_models_see_those_for_training(
-    configure: Callable[..., None], directed: bool, mode: str, ratio: float
+    configure: Callable[..., None], directed: bool, decoding: str, mode: str, ratio: float
 ) -> None:
     given = graph(directed)
+    directed &= decoding == 'concat'  # others give both directions one score
     linked = {pair for pair in of_pairs(given.edge_index, directed) if pair[0] != pair[1]}
-    options = f'dataset.edge_train_mode {mode} dataset.edge_message_ratio 0.5 dataset.edge_negative_sampling_ratio {ratio}'
+    options = f'dataset.edge_train_mode {mode} dataset.edge_message_ratio 0.7 dataset.edge_negative_sampling_ratio {ratio}'
+    options += f' dataset.split [0.6,0.1,0.3] model.edge_decoding {decoding}'
     (data,) = load(given, options, configure)
     found = parts(data, directed)
     seen = Counter(zip(of_pairs(data.edge_index, directed), data.edge_weight.tolist(), strict=True))
@@ -87,12 +93,16 @@ def test_each_pair_is_in_one_split_and_models_see_those_for_training(
         assert sorted([*train, *val, *test]) == sorted(linked)
     else:
         assert sorted([*visible, *train, *val, *test]) == sorted(linked)
-        assert abs(len(visible) - len(train)) <= 1
+        assert abs(len(visible) - 0.7 * (len(visible) + len(train))) <= 2
     # All parallel edges of a visible pair, both directions, and self-loops.
     expected = [pair for pair in of_pairs(given.edge_index, directed) if pair in visible or pair[0] == pair[1]]
     assert sorted(expected) == sorted(of_pairs(data.edge_index, directed))
-    assert abs(len(val) - 0.2 * len(linked)) <= 1
-    assert abs(len(test) - 0.2 * len(linked)) <= 1
+    # Both directions of two nodes are together.
+    assert len({frozenset(pair) for part in (train, val, test) for pair in part}) == sum(
+        len({frozenset(pair) for pair in part}) for part in (train, val, test)
+    )
+    assert abs(len(val) - 0.1 * len(linked)) <= 2
+    assert abs(len(test) - 0.3 * len(linked)) <= 2
     unlinked = [pair for split in found for pair in found[split][1]]
     assert len(unlinked) == len(set(unlinked))
     assert not set(unlinked) & linked
@@ -117,21 +127,25 @@ def test_pairs_for_training_that_are_drawn_anew(configure: Callable[..., None]) 
     assert torch.equal(dataset[0].train_edge_index, first.train_edge_index)
     (linked, unlinked), (same, others) = (parts(data, False)['train'] for data in (first, second))
     assert linked == same
-    assert set(unlinked) != set(others)
-    everything = set(of_pairs(graph(False).edge_index, False))
-    assert not (set(unlinked) | set(others)) & everything
-    assert len(set(unlinked)) == len(set(others)) == len(linked)
+    draws = [set(unlinked), *(set(parts(dataset[0], False)['train'][1]) for _ in range(9))]
+    assert draws[1] == set(others)
+    assert len({frozenset(draw) for draw in draws}) == 10
+    known = set(of_pairs(graph(False).edge_index, False)) | {
+        pair for split in ('val', 'test') for pairs in parts(first, False)[split] for pair in pairs
+    }
+    assert not set().union(*draws) & known
+    assert {len(draw) for draw in draws} == {len(linked)}
     assert all(torch.equal(first[key], second[key]) for key in ('edge_index', 'val_edge_index', 'test_edge_index'))
 
 
 @pytest.mark.parametrize('count', [3, 9])  # few of the pairs, or most
 @pytest.mark.parametrize('directed', [True, False])
 def test_all_pairs_without_an_edge_are_as_probable(directed: bool, count: int) -> None:
-    pairs, _ = NodePairs.of(Data(edge_index=torch.tensor([[0, 1, 1, 4], [1, 0, 2, 4]][: None if directed else 2]), num_nodes=6))
+    pairs, _ = NodePairs.of(Data(edge_index=torch.tensor([[0, 1, 1, 4], [1, 0, 2, 4]]), num_nodes=6), ordered=directed)
     generator, counts = torch.Generator().manual_seed(0), Counter[tuple[int, int]]()
     for _ in range(2000):
         counts.update((a, b) for a, b in pairs.draw_unlinked(count, generator).t().tolist())
-    free = {(a, b) for a in range(6) for b in range(6) if a != b} - {(0, 1), (1, 0), (1, 2)}
+    free = {(a, b) for a in range(6) for b in range(6) if a != b and (directed or a < b)} - {(0, 1), (1, 0), (1, 2)}
     assert counts.keys() == free
     expected = 2000 * count / len(free)
     # Each number has a standard deviation below that of Poisson.
@@ -145,15 +159,115 @@ def test_transforms_do_not_see_the_pairs_to_predict(configure: Callable[..., Non
     assert not torch.allclose(data.svd_encoding, AddSVDEncoding(3)(graph(False)).svd_encoding)
 
 
-def test_a_split_of_the_data_set_stays(configure: Callable[..., None]) -> None:
+@pytest.mark.parametrize('name', ['train_pos_edge_index', 'train_edge_index', 'val_edge_index', 'test_edge_index'])
+def test_a_split_of_the_data_set_stays(configure: Callable[..., None], name: str) -> None:
     given = graph(False)
-    given.train_edge_index, given.train_edge_label = torch.tensor([[0], [2]]), torch.tensor([1])
+    given[name] = torch.tensor([[0], [2]])
     (data,) = load(given, 'dataset.split [0.8,0.1,0.1]', configure)
     assert torch.equal(data.edge_index, given.edge_index)
-    assert data.train_edge_index.tolist() == [[0], [2]]
-    message = "^dataset.edge_train_mode: got 'disjoint', which nothing reads: the data set has train_edge_index"
+    assert data[name].tolist() == [[0], [2]]
+    assert set(data.to_dict()) == set(given.to_dict())
+    message = "^dataset.edge_train_mode: got 'disjoint', which nothing reads: the data set has its own split of edges"
     with pytest.warns(UserWarning, match=message):
         load(given, 'dataset.edge_train_mode disjoint dataset.split [0.8,0.1,0.1]', configure)
+
+
+def test_one_graph_of_several_and_one_that_was_read_before(configure: Callable[..., None]) -> None:
+    configure(OPTIONS)
+    other = graph(False)
+    other.x = other.x + 1
+    (data,) = load_configured(Held([graph(True), other])[1:2])
+    assert torch.equal(data.x, other.x)
+    assert set(of_pairs(data.edge_index, False)) < set(of_pairs(other.edge_index, False))
+    whole = Held([graph(False)])
+    assert whole[0].num_edges == graph(False).num_edges
+    assert load_configured(whole)[0].num_edges < graph(False).num_edges
+
+
+def test_a_transform_of_the_data_set_stays(configure: Callable[..., None]) -> None:
+    configure(f'{OPTIONS} dataset.resample_negative True')
+    dataset = Held([graph(False)])
+    dataset.transform = lambda data: data.update({'seen': True})
+    (data,) = load_configured(dataset)
+    assert data.seen
+    assert data.train_edge_index.size(1) == data.train_edge_label.numel()
+
+
+def test_transforms_do_not_touch_labelled_pairs(configure: Callable[..., None]) -> None:
+    given = graph(True)
+    given.edge_attr = None
+    keys = [f'{split}_edge_{kind}' for split in ('train', 'val', 'test') for kind in ('index', 'label')]
+    # As many pairs as edges, which PyG would take for attributes of edges.
+    (plain,) = load(given, 'dataset.edge_train_mode disjoint dataset.edge_message_ratio 0.5', configure)
+    ratio = (plain.num_edges - (plain.train_edge_label == 1).sum()) / (plain.train_edge_label == 1).sum()
+    options = (
+        f'dataset.edge_train_mode disjoint dataset.edge_message_ratio 0.5 dataset.edge_negative_sampling_ratio {ratio:.3f}'
+    )
+    (plain,) = load(given, options, configure)
+    assert plain.num_edges == plain.train_edge_label.numel()
+    (changed,) = load(given, f'{options} topomask.transforms [ToUndirected]', configure)
+    assert changed.num_edges > plain.num_edges
+    assert all(torch.equal(changed[key], plain[key]) for key in keys)
+    for name in ('VirtualNode', 'LargestConnectedComponents'):
+        message = f'^topomask.transforms: got {name} for graphs with labelled pairs of nodes; accepted: transforms that neither'
+        with pytest.raises(ArgumentError, match=message):
+            load(given, f'{options} topomask.transforms [{name}]', configure)
+
+
+def of_several(*labels: list[int]) -> Held:
+    """Graphs of nine nodes with labelled pairs, the second and third for validation and testing."""
+    pairs = torch.tensor([[0, 2, 4], [1, 3, 5]])
+    graphs = [
+        Data(x=torch.ones(9, 2), edge_index=pairs, edge_label_index=pairs[:, : len(each)], edge_label=torch.tensor(each))
+        for each in labels
+    ]
+    dataset = Held(graphs)
+    for place, split in enumerate(('train', 'val', 'test')):
+        dataset._data[f'{split}_graph_index'], dataset.slices[f'{split}_graph_index'] = (
+            torch.tensor([place]),
+            torch.tensor([0, 1]),
+        )
+    return dataset
+
+
+def load_several(*labels: list[int]) -> Held:
+    """Loads the graphs, as GraphGym does, which then deletes the places of the splits."""
+    dataset = load_configured(of_several(*labels))
+    for split in ('train', 'val', 'test'):
+        del dataset._data[f'{split}_graph_index']
+    return dataset
+
+
+def test_pairs_of_several_graphs_are_drawn_anew_for_training_alone(configure: Callable[..., None]) -> None:
+    configure('dataset.task graph gnn.head inductive_edge dataset.resample_negative True topomask.transforms []')
+    dataset = load_several([1, 1], [1, 1], [1, 0, 1])
+    draws = [[data.edge_label_index.tolist() for data in dataset] for _ in range(5)]
+    train, val, test = ({str(pairs) for pairs in column} for column in zip(*draws, strict=True))
+    assert (len(train), len(val), len(test)) == (5, 1, 1)
+    assert dataset[1].edge_label.tolist() == [1, 1, 0, 0, 0, 0]
+    assert dataset[2].edge_label.tolist() == [1, 0, 1]
+    assert not any('draw_seed' in data for data in dataset)
+    configure('seed 7 dataset.task graph gnn.head inductive_edge dataset.resample_negative True topomask.transforms []')
+    assert str(load_several([1, 1], [1, 1], [1])[1].edge_label_index.tolist()) not in val
+    with pytest.raises(ArgumentError, match=r'^dataset.resample_negative: got True for other labels .*; accepted: False'):
+        load_several([1, 2], [1], [1])
+
+
+@pytest.mark.parametrize('head', ['link_pred', 'inductive_edge'])
+def test_processes_would_not_draw_the_same_pairs_again(configure: Callable[..., None], head: str) -> None:
+    configure(f'{OPTIONS} gnn.head {head} dataset.resample_negative True num_workers 1')
+    if head == 'inductive_edge':
+        cfg.dataset.task = 'graph'
+    dataset = of_several([1], [1], [1]) if head == 'inductive_edge' else Held([graph(False)])
+    with pytest.raises(ArgumentError, match=r'^num_workers: got 1 with dataset.resample_negative; accepted: 0'):
+        load_configured(dataset)
+
+
+def test_small_integers(configure: Callable[..., None]) -> None:
+    given = graph(False)
+    given.edge_index = given.edge_index.int()
+    (data,), (same,) = load(given, '', configure), load(graph(False), '', configure)
+    assert torch.equal(data.test_edge_index, same.test_edge_index)
 
 
 def test_a_checkout_of_graphgps_splits_edges_itself(configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -182,6 +296,11 @@ def test_graphs_without_edges(configure: Callable[..., None]) -> None:
         ('dataset.edge_train_mode disjoint dataset.edge_message_ratio 1.5', 1, r'^dataset.edge_message_ratio: got 1.5'),
         ('dataset.edge_train_mode disjoint dataset.edge_message_ratio 1.0', 1, r'^dataset.split, dataset.edge_train_mode'),
         ('dataset.edge_negative_sampling_ratio 99.0', 1, r'^dataset.edge_negative_sampling_ratio: got 99.0, for \d+ of \d+'),
+        (
+            'dataset.edge_negative_sampling_ratio 0.0',
+            1,
+            r'^dataset.edge_negative_sampling_ratio: got 0.0; accepted: numbers above',
+        ),
         ('dataset.edge_negative_sampling_ratio -1.0', 1, r'^dataset.edge_negative_sampling_ratio: got -1.0'),
     ],
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from collections.abc import Callable
 from typing import Any
 
@@ -107,3 +109,42 @@ def test_several_classes_have_no_ranks(configure: Callable[..., None]) -> None:
     assert pred.shape == (label.numel(), 3)
     cfg.dataset.task_type = 'regression'
     assert len(InductiveEdgeHead(6, 1).eval()(batch())) == 2
+
+
+@pytest.mark.parametrize('size', [8, 20, 50])
+def test_equal_nodes_have_equal_scores_however_they_are_rounded(configure: Callable[..., None], size: int) -> None:
+    configure('gnn.head inductive_edge model.edge_decoding concat gnn.layers_post_mp 2 gnn.dim_inner 64')
+    head: Any = InductiveEdgeHead(64, 1).eval()
+    data = Data(x=torch.randn(1, 64).repeat(size, 1), edge_label_index=torch.tensor([[0, 3], [1, 5]]))
+    data.edge_index, data.edge_label = data.edge_label_index, torch.ones(2)
+    _, _, ranks = head(Batch.from_data_list([data]))
+    torch.testing.assert_close(ranks['mrr'], torch.tensor([1 / (1 + (size - 1) / 2)]))
+    assert ranks['hits@1'].item() == 0
+    near = torch.tensor([[1.0], [1.0], [1.0 + 1e-3], [0.5]])
+    found = ranks_of_pairs(near, torch.tensor([0, 4]), torch.tensor([[0], [1]]), dot)
+    torch.testing.assert_close(found['mrr'], torch.tensor([1 / 2.5]))  # one higher, one equal
+
+
+@pytest.mark.parametrize('decoding', ['dot', 'cosine_similarity', 'concat'])
+def test_copies_decode_with_their_own_weights(configure: Callable[..., None], decoding: str) -> None:
+    configure(f'gnn.head inductive_edge model.edge_decoding {decoding} gnn.layers_post_mp 1')
+    head: Any = InductiveEdgeHead(6, 1)
+    twin = pickle.loads(pickle.dumps(copy.deepcopy(head)))
+    assert torch.equal(twin(batch())[0], head(batch())[0])
+    with torch.no_grad():
+        for parameter in twin.parameters():
+            parameter.zero_()
+    assert not twin(batch())[0].any()
+    assert head(batch())[0].all()
+
+
+def test_ranks_in_half_precision(configure: Callable[..., None]) -> None:
+    configure('gnn.head inductive_edge model.edge_decoding dot gnn.layers_post_mp 1')
+    head: Any = InductiveEdgeHead(6, 1).eval()
+    x = torch.arange(600.0).unsqueeze(1).repeat(1, 6)
+    data = Data(x=x, edge_index=torch.empty(2, 0).long(), edge_label_index=torch.tensor([[1], [0]]), edge_label=torch.ones(1))
+    with torch.autocast('cpu', torch.bfloat16):
+        _, _, ranks = head(Batch.from_data_list([data]))
+    assert ranks['mrr'].dtype == torch.float32
+    plain = head(Batch.from_data_list([data]))[2]
+    torch.testing.assert_close(ranks['mrr'], plain['mrr'], rtol=0.05, atol=0)
