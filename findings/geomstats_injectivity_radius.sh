@@ -36,7 +36,8 @@ for n in (2, 3, 4):
         image, other = metric.exp(length * plane, identity), metric.exp((length - 2 * np.pi) * plane, identity)
         distance = float(metric.dist(identity, image))
         inside = length < radius and 2 * np.pi - length < radius
-        print(f'    lengths {length} and {2 * np.pi - length:.4f}: same image {np.allclose(image, other)}, both in the ball {inside}, '
+        same = np.allclose(image, other)
+        print(f'    lengths {length} and {2 * np.pi - length:.4f}: same image {same}, both in the ball {inside}, '
               f'distance of the image {distance:.4f}')  # fmt: skip
         assert np.allclose(image, right) and np.allclose(other, right), 'the definition is wrong'
         assert np.isclose(distance, min(length, 2 * np.pi - length)), 'the definition is wrong'
