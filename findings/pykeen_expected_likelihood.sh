@@ -6,7 +6,7 @@
 # minus one half of (m^T S^(-1) m + log det S + d log(2 pi)), with the dimension d. exact=True gives "the exact similarity".
 # Seen: the result is the sum without the minus and without the half. So the best tail for a head has the lowest score, and
 # rankings are reversed. In place of d stands the last dimension of the sums, which is the size of the batch. So a triple scores
-# 1.8 alone, and 14.7 in a batch of 8. The other similarity, NegativeKullbackLeiblerDivergence, is right in both.
+# 12.5 alone, and 25.3 in a batch of 8. The other similarity, NegativeKullbackLeiblerDivergence, is right in both.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT

@@ -5,8 +5,7 @@
 # power of the Lp norm". "The parameter p and power_norm are directly passed to NormBasedInteraction". The score is minus this
 # norm of h * r - t. TransE and PairRE do this.
 # Seen: forward calls negative_norm with p=2 and power_norm=False. So RotatEInteraction(p=1) and
-# RotatEInteraction(power_norm=True) have the scores of the default. The original publication has p = 1. Triples are ranked in
-# another order by it.
+# RotatEInteraction(power_norm=True) have the scores of the default. With another p, triples are ranked in another order.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
