@@ -3,10 +3,10 @@
 #
 # Expected: mean_alm, mean_bmp and mean_cheap take sample_weight, the "weights for each matrix". They are geometric means: that
 # of two matrices is on the geodesic from the first to the second, at the share of the second weight. mean_riemann and mean_ale
-# do this. Of commuting matrices, the mean is exp(sum of w_i log X_i). A mean is not further from a matrix than the others are.
+# do this. Of commuting matrices, the mean is exp(sum of w_i log X_i).
 # Seen: the position on the geodesic is w_2 / w_1 / 2, which is w_2 for equal weights alone. With weights 1 and 3, it is 1.5,
 # and with 1 and 9 it is 4.5. A weight of 0.9 for the first gives 0.056 in place of 0.1. mean_cheap of three or more matrices
-# ignores the weights. gmean(X, metric='alm', sample_weight=...) and covariance means of classifiers are these functions.
+# ignores the weights. gmean(X, metric='alm', sample_weight=...) is one of these functions.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
