@@ -120,9 +120,9 @@ def test_equal_nodes_have_equal_scores_however_they_are_rounded(configure: Calla
     _, _, ranks = head(Batch.from_data_list([data]))
     torch.testing.assert_close(ranks['mrr'], torch.tensor([1 / (1 + (size - 1) / 2)]))
     assert ranks['hits@1'].item() == 0
-    near = torch.tensor([[1.0], [1.0], [1.0 + 1e-3], [0.5]])
-    found = ranks_of_pairs(near, torch.tensor([0, 4]), torch.tensor([[0], [1]]), dot)
-    torch.testing.assert_close(found['mrr'], torch.tensor([1 / 2.5]))  # one higher, one equal
+    near = torch.tensor([[1.0], [1.0], [1.0 + 3e-6], [1.0 + 1e-3], [0.5]])
+    found = ranks_of_pairs(near, torch.tensor([0, 5]), torch.tensor([[0], [1]]), dot)
+    torch.testing.assert_close(found['mrr'], torch.tensor([1 / 3]))  # one higher, two equal
 
 
 @pytest.mark.parametrize('decoding', ['dot', 'cosine_similarity', 'concat'])
