@@ -257,13 +257,18 @@ def _warn_of_options(data: Data) -> None:
             warn(f'dataset.{name}: got {cfg.dataset[name]!r}, which nothing reads: the data set has its own split of edges')
 
 
+def predicts_pairs() -> bool:
+    r"""Returns whether the task is about edges or pairs of nodes."""
+    return cfg.gnn.head == 'inductive_edge' or cfg.dataset.task in ('edge', 'link_pred')
+
+
 def size_of_edge_labels(data: Data) -> int | None:
     r"""Returns the number of classes of the labels of edges or pairs, or of numbers to predict, and :obj:`None` if the task has
     other labels.
     """
-    name = 'edge_label' if cfg.gnn.head == 'inductive_edge' else 'train_edge_label'
-    if cfg.gnn.head != 'inductive_edge' and cfg.dataset.task not in ('edge', 'link_pred'):
+    if not predicts_pairs():
         return None
+    name = 'edge_label' if cfg.gnn.head == 'inductive_edge' else 'train_edge_label'
     if 'train_pos_edge_index' in data:  # of which GraphGym makes labelled pairs
         return 1
     labels = data.get(name)

@@ -27,7 +27,7 @@ from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.runs.checkpoint import rng_state, set_rng_state
 from pyg_topomask.apps.runs.run import bar_of_graphs
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphgym.data.edge_splits import LABELLED_PAIRS
+from pyg_topomask.graphgym.data.edge_splits import LABELLED_PAIRS, predicts_pairs
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_KEYS
 from pyg_topomask.graphgym.names.attentions import (
     ATTENTIONS,
@@ -293,10 +293,8 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     if dataset._indices is None and leaves_nodes(transform):
         # All splits share one file.
         taken |= take(dataset, NODE_SPLIT_KEYS)
-    pairs, sizes = {}, _sizes(dataset)
-    if dataset._indices is None:
-        # If there are as many as edges, PyG takes them for attributes of edges.
-        pairs = take(dataset, LABELLED_PAIRS)
+    # If there are as many pairs as edges, PyG takes them for attributes of edges.
+    pairs, sizes = take(dataset, LABELLED_PAIRS if predicts_pairs() and dataset._indices is None else ()), _sizes(dataset)
 
     def transformed() -> Any:
         _check_mask(dataset, steps_of(transform))

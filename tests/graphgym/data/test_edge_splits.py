@@ -214,6 +214,14 @@ def test_transforms_do_not_touch_labelled_pairs(configure: Callable[..., None]) 
             load(given, f'{options} topomask.transforms [{name}]', configure)
 
 
+def test_labels_of_edges_that_are_not_predicted_stay_with_the_edges(configure: Callable[..., None]) -> None:
+    configure('dataset.task node gnn.head node topomask.transforms [ToUndirected]')
+    (data,) = load_configured(
+        Held([Data(x=torch.ones(3, 1), edge_index=torch.tensor([[0, 1], [1, 2]]), edge_label=torch.ones(2))])
+    )
+    assert data.edge_label.size(0) == data.num_edges == 4
+
+
 def of_several(*labels: list[int]) -> Held:
     """Graphs of nine nodes with labelled pairs, the second and third for validation and testing."""
     pairs = torch.tensor([[0, 2, 4], [1, 3, 5]])
