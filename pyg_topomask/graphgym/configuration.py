@@ -326,4 +326,5 @@ def _unknown_option(key: str) -> ArgumentError:
         path.append(group)
         node = node[group]
     place = '.'.join(path) if path else 'the top level'
-    return ArgumentError(key, f'an unknown option of {place}', ', '.join(sorted(node)), _meant(key, path, node))
+    remedy = remedy_of('.'.join(key.split('.')[:2])) or _meant(key, path, node)
+    return ArgumentError(key, f'an unknown option of {place}', ', '.join(sorted(node)), remedy)

@@ -65,6 +65,10 @@ def test_what_is_missing_is_named_with_its_remedy(load: Callable[..., None], sub
         ({'prep': {'add_self_loops': True}}, r'^prep.add_self_loops: .*; instead: topomask.transforms "\[AddSelfLoops\]"'),
         ({'model': {'type': 'SANTransformer'}}, r'^model.type: .*; instead: model.type TopoGPSModel gt.layer_type None'),
         ({'model': {'type': 'custom_gnn'}, 'gnn': {'layer_type': 'gcniiconv'}}, '^gnn.layer_type: .*; accepted: gatedgcnconv'),
+        (
+            {'gt': {'bigbird': {'block_size': 3}}},
+            '^gt.bigbird: got an unknown option of gt; .*; instead: topomask.BigBird; unchanged',
+        ),
         ({'gt': {'layer_type': 'GCN+Exphormer'}}, '^gt.layer_type, .*; instead: the word Expander; unchanged: in a checkout'),
         ({'gnn': {'head': 'infer_links'}}, '^gnn.head: .*; in a checkout'),
         ({'dataset': {'node_encoder': True, 'node_encoder_name': 'ASTNode'}}, '^dataset.node_encoder_name: .*; in a checkout'),

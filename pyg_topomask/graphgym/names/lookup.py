@@ -39,6 +39,7 @@ ELSEWHERE = {
     'posenc_ElstaticSE': 'the encoder RWSE with posenc_RWSE',
     'posenc_GraphormerBias': 'the word Hop',
     'posenc_ERN': _LAP,
+    'gt.bigbird': 'topomask.BigBird',
     'pretrained.dir': 'training from the start, without the group pretrained',
     'prep.add_self_loops': 'topomask.transforms "[AddSelfLoops]"',
     # Data sets, encoders, heads and tasks.
