@@ -24,12 +24,12 @@ from pyg_topomask.apps.train.module import create_optimizer, create_scheduler, o
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.configuration import defaults, option
 from pyg_topomask.graphgym.data.datasets import FORMATS, check_dataset
-from pyg_topomask.graphgym.data.edge_splits import draws_pairs
+from pyg_topomask.graphgym.data.edge_splits import draws_pairs, predicts_pairs
 from pyg_topomask.graphgym.data.loaders import SAMPLERS
 from pyg_topomask.graphgym.data.pyg_datasets import SPLIT_BY_SHARES
 from pyg_topomask.graphgym.names.attentions import gps_attention_kwargs
 from pyg_topomask.graphgym.names.encoders import edge_encoder, node_encoder
-from pyg_topomask.graphgym.names.heads import find_head
+from pyg_topomask.graphgym.names.heads import HEADS, find_head
 from pyg_topomask.graphgym.names.lookup import lookup
 from pyg_topomask.graphgym.names.networks import ACTIVATIONS, LAYERS, MODELS, split_layer_type
 from pyg_topomask.graphgym.names.positional_encodings import posenc_transforms
@@ -130,7 +130,8 @@ def check_options() -> None:
 
 def _check_head() -> None:
     head = cfg.dataset.task if cfg.gnn.head == 'default' else cfg.gnn.head
-    if len({name in ('edge', 'link_pred') for name in (cfg.dataset.task, head)}) == 2:
+    known = ('edge', 'graph', 'link_pred', 'node', *HEADS)  # others are the user's
+    if head in known and len({name in ('edge', 'link_pred') for name in (cfg.dataset.task, head)}) == 2:
         given = f'{cfg.dataset.task!r}, {head!r}'
         raise ArgumentError('dataset.task, gnn.head', given, 'edge or link_pred for both, or for none of them')
 
@@ -207,13 +208,14 @@ def _stored_labels(dataset: InMemoryDataset, split: str) -> Tensor | None:
 
 def check_labels(labels: Tensor, split: str) -> None:
     r"""Raises an error unless the loss and the metrics of the task can use the labels of a split."""
+    name = 'edge_label' if cfg.gnn.head == 'inductive_edge' else f'{split}_edge_label' if predicts_pairs() else 'y'
     task, several = infer_task(), labels.dim() > 1 and labels.size(1) > 1
     where = f'in the {split} split of data set {cfg.dataset.name!r}'
     known = labels[~labels.isnan()]
     if labels.numel() > 0 and known.numel() == 0:
-        raise ArgumentError('y', f'NaN for every label {where}', 'at least one label')
+        raise ArgumentError(name, f'NaN for every label {where}', 'at least one label')
     if task == 'regression' and not cfg.custom_metrics and bool(known.isinf().any()):
-        raise ArgumentError('y', f'infinite numbers {where}', 'finite numbers for regression, and NaN for no label')
+        raise ArgumentError(name, f'infinite numbers {where}', 'finite numbers for regression, and NaN for no label')
     if task in ('classification_multi', 'classification_binary') and several and not cfg.custom_metrics:
         given = f'{cfg.dataset.task_type!r}, of one label for each sample, for labels of shape {list(labels.shape)}'
         accepted = 'one label for each sample, and for several labels custom_metrics'
@@ -227,10 +229,10 @@ def check_labels(labels: Tensor, split: str) -> None:
         return
     if task == 'classification_multi' and not bool(torch.isin(found, torch.arange(cfg.share.dim_out).to(found)).all()):
         accepted = f'the classes 0 to {cfg.share.dim_out - 1}'
-        remedy = 'y = torch.unique(y, return_inverse=True)[1] numbers them'
-        raise ArgumentError('y', f'the labels {_some(found)} {where}', accepted, remedy)
+        remedy = f'{name} = torch.unique({name}, return_inverse=True)[1] numbers them'
+        raise ArgumentError(name, f'the labels {_some(found)} {where}', accepted, remedy)
     if task == 'classification_multilabel' and bool(((found < 0) | (found > 1)).any()):
-        raise ArgumentError('y', f'the labels {_some(found)} {where}', 'numbers from 0 to 1, and NaN for no label')
+        raise ArgumentError(name, f'the labels {_some(found)} {where}', 'numbers from 0 to 1, and NaN for no label')
 
 
 def _some(values: Tensor) -> str:

@@ -30,12 +30,12 @@ def own_losses() -> list[Callable[..., Any]]:
     return [loss for name, loss in register.loss_dict.items() if not name.startswith('topomask_')]
 
 
-def scores_are_sigmoids() -> bool:
+def scores_are_sigmoids(pred: Tensor) -> bool:
     r"""Returns whether scores are sigmoids of predictions, as in GraphGym for two classes. Metrics of their order are computed
     from the predictions: in float32, sigmoids of all numbers above 17 are 1.
     """
-    losses = 'cross_entropy', 'weighted_cross_entropy'
-    return infer_task() == 'classification_binary' and cfg.model.loss_fun in losses and not own_losses()
+    losses, single = ('cross_entropy', 'weighted_cross_entropy'), pred.dim() == 1 or pred.size(1) == 1
+    return single and infer_task() == 'classification_binary' and cfg.model.loss_fun in losses and not own_losses()
 
 
 def labelled_loss(pred: Tensor, true: Tensor) -> tuple[Tensor, Tensor]:
@@ -156,8 +156,9 @@ class EpochMeter:
         logger.reset()
         measured = [batch.pop('measured') for batch in batches]
         ordered = [batch['pred'].float() for batch in batches]
+        of_sigmoids = scores_are_sigmoids(ordered[0])
         for batch in batches:
-            if scores_are_sigmoids():
+            if of_sigmoids:
                 batch['pred'] = batch['pred'].float().sigmoid()
             logger.update_stats(**batch, params=cfg.params)
         loss = sum(batch['loss'] * count for batch, count in zip(batches, counts, strict=True)) / sum(counts)
@@ -177,6 +178,8 @@ class EpochMeter:
                 scores = getattr(Logger, self.task)(logger) if hasattr(Logger, self.task) else {}
             # Those of GraphGPS for several labels, or metric_best if it is one that GraphGym lacks.
             for name, metric in METRICS_OF_GRAPHGPS.get(self.task, {}).items():
+                if name == 'auc' and self.task == 'classification_binary' and not of_sigmoids:
+                    continue  # that of GraphGym
                 if name in (*METRICS[self.task], cfg.metric_best):
                     values = logger['_pred'] if name == 'accuracy-SBM' else ordered
                     scores[name] = round(metric(logger['_true'], values, self.task), cfg.round)

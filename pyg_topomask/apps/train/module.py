@@ -239,7 +239,7 @@ class RunModule(GraphGymModule):
         for split, pred, true, measured in outputs_of_splits(self, batch, splits):
             loss, score = labelled_loss(pred, true)
             seconds = time.perf_counter() - self._batch_start
-            shown = pred.view_as(score) if scores_are_sigmoids() else score
+            shown = pred.view_as(score) if scores_are_sigmoids(pred) else score
             self.meters[split].update(true, shown.detach(), loss, self._lr(), seconds, measured)
             self._batch_start = time.perf_counter()
         return loss, (~true.isnan()).sum()

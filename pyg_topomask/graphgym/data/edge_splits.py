@@ -125,7 +125,7 @@ class DrawOtherEnds(BaseTransform):
         if generator is not None and bool((data.edge_label == 0).any()):
             return data
         name = name_of_pairs(data)
-        linked = data[name][:, data.edge_label == 1]
+        linked = data[name][:, data.edge_label.view(-1) == 1]
         first, slot, count = linked[0].unique(return_inverse=True, return_counts=True)
         free = torch.ones(first.numel(), int(data.num_nodes or 0), dtype=torch.bool)
         free[slot, linked[1]] = False
@@ -152,7 +152,9 @@ def draw_pairs(dataset: InMemoryDataset) -> None:
     indices = dataset.indices()
     seeds = torch.full((max(indices, default=-1) + 1,), -1)
     for split in SPLITS[1:]:
-        chosen = dataset._data.get(f'{split}_graph_index', torch.empty(0, dtype=torch.long))
+        # As PyG takes indices: numbers, in tensors, arrays or lists, or masks.
+        index = torch.as_tensor(dataset._data.get(f'{split}_graph_index', torch.empty(0, dtype=torch.long)))
+        chosen = torch.arange(len(indices))[index]
         # Seeds of different runs and graphs are far apart.
         seeds[torch.tensor(indices)[chosen]] = (cfg.seed << 31) + chosen
     dataset._data.draw_seed = seeds
@@ -268,26 +270,31 @@ def size_of_edge_labels(data: Data) -> int | None:
     """
     if not predicts_pairs():
         return None
-    name = 'edge_label' if cfg.gnn.head == 'inductive_edge' else 'train_edge_label'
     if 'train_pos_edge_index' in data:  # of which GraphGym makes labelled pairs
         return 1
-    labels = data.get(name)
-    if not isinstance(labels, Tensor) or (name == 'edge_label' and name_of_pairs(data) not in data):
-        where = f'data set {cfg.dataset.name!r} without {name}'
-        accepted = 'edge_label_index, [2, n], and edge_label, [n]' if name == 'edge_label' else f'{name}, and of val and test'
-        raise ArgumentError('dataset.task, gnn.head', f'{cfg.dataset.task!r}, {cfg.gnn.head!r} for {where}', accepted)
-    pairs = data.get(name_of_pairs(data) if name == 'edge_label' else 'train_edge_index')
-    if isinstance(pairs, Tensor) and (pairs.dim() != 2 or pairs.shape != (2, labels.size(0))):
-        given = f'shape {list(labels.shape)} for pairs of shape {list(pairs.shape)} in data set {cfg.dataset.name!r}'
-        raise ArgumentError(name, given, 'shape [n], and pairs of shape [2, n]')
-    classes = cfg.dataset.task_type == 'classification'
-    if classes and labels.dim() > 1:
-        raise ArgumentError(name, f'shape {list(labels.shape)} for classification', 'shape [n]')
-    size, known = labels.size(1) if labels.dim() > 1 else 1, labels[~labels.isnan()]
-    if classes and known.numel() > 0 and int(known.max()) > 1:
+    of_graphs = cfg.gnn.head == 'inductive_edge'
+    labels = []
+    for split in SPLITS[: 1 if of_graphs else cfg.share.num_splits]:
+        name, of_pairs = ('edge_label', name_of_pairs(data)) if of_graphs else (f'{split}_edge_label', f'{split}_edge_index')
+        label, pairs = data.get(name), data.get(of_pairs)
+        if not isinstance(label, Tensor) or not isinstance(pairs, Tensor):
+            where = f'data set {cfg.dataset.name!r} without {name if label is None else of_pairs}'
+            accepted = f'{of_pairs}, [2, n], and {name}, [n]' + (', and of val and test' if not of_graphs else '')
+            raise ArgumentError('dataset.task, gnn.head', f'{cfg.dataset.task!r}, {cfg.gnn.head!r} for {where}', accepted)
+        if pairs.dim() != 2 or pairs.shape != (2, label.size(0)):
+            given = f'shape {list(label.shape)} for pairs of shape {list(pairs.shape)} in data set {cfg.dataset.name!r}'
+            raise ArgumentError(name, given, 'shape [n], and pairs of shape [2, n]')
+        labels.append(label)
+    classes = cfg.dataset.task_type in ('classification', 'classification_multi')
+    size, several = labels[0].size(1) if labels[0].dim() > 1 else 1, cfg.dataset.task_type == 'classification_multi'
+    known = torch.cat([label.flatten() for label in labels])
+    known = known[~known.isnan()]
+    if classes and size > 1:
+        raise ArgumentError(name, f'shape {list(labels[0].shape)} for classification', 'shape [n]')
+    if classes and known.numel() > 0 and (several or int(known.max()) > 1):
         size = int(known.max()) + 1
-    only_linked = classes and labels.numel() > 0 and bool((labels == 1).all())
-    if name == 'edge_label' and only_linked and not cfg.dataset.resample_negative:
+    only_linked = classes and known.numel() > 0 and bool((known == 1).all())
+    if of_graphs and only_linked and not cfg.dataset.resample_negative:
         accepted = 'the labels 0 and 1, and dataset.resample_negative True, which draws pairs with the label 0'
         raise ArgumentError(name, f'the label 1 for every pair of data set {cfg.dataset.name!r}', accepted)
     if size > 1 and cfg.model.edge_decoding != 'concat':

@@ -293,8 +293,13 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     if dataset._indices is None and leaves_nodes(transform):
         # All splits share one file.
         taken |= take(dataset, NODE_SPLIT_KEYS)
-    # If there are as many pairs as edges, PyG takes them for attributes of edges.
-    pairs, sizes = take(dataset, LABELLED_PAIRS if predicts_pairs() and dataset._indices is None else ()), _sizes(dataset)
+    pairs: dict[str, tuple[Any, Any]] = {}
+    if predicts_pairs():
+        if dataset._indices is not None:
+            dataset.data, dataset.slices = dataset.collate([dataset.get(index) for index in dataset.indices()])
+            dataset._indices = None
+        # If there are as many pairs as edges, PyG takes them for attributes of edges.
+        pairs, sizes = take(dataset, LABELLED_PAIRS), _sizes(dataset)
 
     def transformed() -> Any:
         _check_mask(dataset, steps_of(transform))
@@ -315,18 +320,18 @@ def apply_in_memory(dataset: InMemoryDataset, transform: BaseTransform) -> None:
     dataset._data_list = None
     dataset.data, dataset.slices = data, slices
     if pairs and _sizes(dataset) != sizes:
-        names = ', '.join(type(step).__name__ for step in steps_of(transform))
+        names = ', '.join(type(step).__name__ for step in steps_of(transform) if not isinstance(step, GraphTransform))
         accepted = 'transforms that neither remove nor add nodes'
         raise ArgumentError('topomask.transforms', f'{names} for graphs with labelled pairs of nodes', accepted)
     _put_back(dataset, taken | pairs)
 
 
 def _sizes(dataset: InMemoryDataset) -> list[int]:
-    r"""Returns the numbers of nodes of all graphs, or of one that has no features."""
+    r"""Returns the numbers of nodes of all graphs."""
     if dataset.slices is not None and 'x' in dataset.slices:
         sizes: list[int] = dataset.slices['x'].diff().tolist()
         return sizes
-    return [int(dataset._data.num_nodes or 0)] if len(dataset) == 1 else []
+    return [int(dataset.get(index).num_nodes or 0) for index in dataset.indices()]
 
 
 def _warn_of_weights(data: Any, transforms: list[BaseTransform]) -> None:

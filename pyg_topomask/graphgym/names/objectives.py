@@ -83,6 +83,9 @@ def _mean_over_tasks(name: str, metric: Callable[..., float], true: list[Tensor]
         raise ArgumentError('custom_metrics', given, 'equal shapes, of tasks with the labels 0 and 1')
     both = ((labels == 0).any(0) & (labels == 1).any(0)).nonzero().flatten()
     known = ~labels.isnan()
+    if bool(scores.isnan().any()):
+        return float('nan')
+    scores = scores.nan_to_num()  # infinite ones are the largest and the smallest
     values = [metric(*(t[known[:, task], task].numpy() for t in (labels, scores))) for task in both]
     return float(sum(values) / len(values)) if values else float('nan')
 

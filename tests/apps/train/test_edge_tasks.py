@@ -13,10 +13,12 @@ from csv_tables import without_seconds
 from digits_run import CONFIGS
 from torch_geometric.data import Data
 from torch_geometric.graphgym import register
+from torch_geometric.graphgym.config import cfg, set_cfg
 
 from pyg_topomask.apps.train import module, train
+from pyg_topomask.apps.train.metrics import EpochMeter
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphgym.names.objectives import hits_at
+from pyg_topomask.graphgym.names.objectives import average_precision, hits_at, mean_auc
 
 OPTIONS = """
 dataset.format mine dataset.name mine dataset.node_encoder True dataset.node_encoder_name LinearNode dataset.edge_encoder False
@@ -161,10 +163,19 @@ def test_labels_of_edges(run: Run) -> None:
         run([classes], task, 'dot')
     with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'dot' for 3 classes"):
         run([labelled(torch.arange(39) // 3 % 2 * 2)], task, 'without class 1')
-    with pytest.raises(
-        ArgumentError, match=r'^train_edge_label: got shape \[13, 1\] for classification; accepted: shape \[n\]'
-    ):
-        run([labelled((torch.arange(39) // 3 % 2).unsqueeze(1))], task, 'column')
+    two = torch.arange(39) // 3 % 2
+    assert run([labelled(two.unsqueeze(1))], task, 'column') == run([labelled(two)], task, 'plain')
+    multi = f'{task} model.edge_decoding concat dataset.task_type classification_multi'
+    assert 'test_accuracy' in run([labelled(two)], multi, 'multi')
+    with pytest.raises(ArgumentError, match=r'^test_edge_label: got shape \[13, 2\] for classification; accepted: shape \[n\]'):
+        run([labelled(torch.stack([two, two], 1))], task, 'two columns')
+    late = labelled(two)
+    late.val_edge_label[0] = 2
+    with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'dot' for 3 classes"):
+        run([late], task, 'a class of validation alone')
+    late.val_edge_label = late.val_edge_label[1:]
+    with pytest.raises(ArgumentError, match=r'^val_edge_label: got shape \[12\] for pairs of shape \[2, 13\]'):
+        run([late], task, 'one label less')
     with pytest.raises(ArgumentError, match=r"^model.edge_decoding: got 'sum'; accepted: concat, cosine_similarity, dot"):
         run([classes], f'{task} model.edge_decoding sum', 'sum')
     del classes.train_edge_label
@@ -297,7 +308,7 @@ def test_means_over_graphs_of_uneven_batches(run: Run) -> None:
 @pytest.mark.parametrize(
     ('change', 'options', 'message'),
     [
-        ({'edge_label': torch.ones(3, 1)}, '', r'^edge_label: got shape \[48, 1\] for classification; accepted: shape \[n\]'),
+        ({'edge_label': torch.ones(3, 2)}, '', r'^edge_label: got shape \[48, 2\] for classification; accepted: shape \[n\]'),
         ({'edge_label_index': torch.zeros(3, 2).long()}, '', r'^edge_label: got shape \[48\] for pairs of shape \['),
         (
             {'x': torch.full((10, 2), torch.nan)},
@@ -321,6 +332,46 @@ def test_a_split_without_pairs(run: Run, options: str) -> None:
         graph.edge_label_index, graph.edge_label = graph.edge_label_index[:, :0], graph.edge_label[:0]
     with pytest.raises(ArgumentError, match=r"^dataset.split: got no sample in the val split of data set 'mine'"):
         run(graphs, f'{OF_GRAPHS} {options}')
+
+
+@pytest.mark.parametrize('metric', [average_precision, mean_auc])
+def test_metrics_of_scores_that_are_not_finite(metric: Callable[..., float]) -> None:
+    true = [torch.tensor([0.0, 1.0, 1.0])]
+    assert metric(true, [torch.tensor([-torch.inf, 2.0, torch.inf])], '') == 1.0
+    assert np.isnan(metric(true, [torch.tensor([torch.nan, 2.0, 3.0])], ''))
+
+
+def test_a_run_that_diverges_says_so(run: Run) -> None:
+    for number, data in enumerate(([communities()], paired())):
+        options = LINKS if number == 0 else OF_GRAPHS
+        with pytest.raises(FloatingPointError, match=r'lower optim\.base_lr'):
+            run(data, f'{options} optim.max_epoch 9 optim.base_lr 1e30 optim.scheduler none', f'of {number}')
+
+
+class OwnHead(torch.nn.Module):
+    """A head of the user for edges."""
+
+    def __init__(self, dim_in: int, dim_out: int) -> None:
+        super().__init__()
+        self.lin = torch.nn.Linear(dim_in, dim_in)
+
+    def forward(self, batch: Data) -> tuple[torch.Tensor, torch.Tensor]:
+        first, second = self.lin(batch.x)[batch[f'{batch.split}_edge_index']]
+        return (first * second).sum(1), batch[f'{batch.split}_edge_label']
+
+
+def test_heads_of_the_user(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(register.head_dict, 'own_head', OwnHead)
+    assert 0 <= run([communities()], f'{LINKS} gnn.head own_head optim.max_epoch 2')['test_auc'] <= 1
+
+
+def test_two_scores_of_two_classes() -> None:
+    set_cfg(cfg)
+    cfg.dataset.task_type, cfg.share.dim_out = 'classification', 2
+    true, score = torch.tensor([0, 1, 1]), torch.tensor([[2.0, 1.0], [0.0, 3.0], [2.0, 1.0]]).log_softmax(1)
+    meter = EpochMeter('val')
+    meter.update(true, score, torch.tensor(0.5), 0.1, 0.0)
+    assert meter.finish()['val_accuracy'] == pytest.approx(2 / 3, abs=1e-4)
 
 
 @pytest.mark.parametrize('options', ['gnn.head node', 'dataset.task node', 'gnn.head graph'])

@@ -261,6 +261,29 @@ def test_pairs_of_several_graphs_are_drawn_anew_for_training_alone(configure: Ca
         load_several([1, 2], [1], [1])
 
 
+@pytest.mark.parametrize('kind', [list, np.array, lambda index: np.isin(np.arange(3), index), lambda index: range(1, 2)])
+def test_places_of_splits_are_what_pyg_takes(configure: Callable[..., None], kind: Callable[[list[int]], object]) -> None:
+    configure('dataset.task graph gnn.head inductive_edge dataset.resample_negative True topomask.transforms []')
+    dataset = of_several([1, 1], [1, 1], [1, 1])
+    dataset._data.val_graph_index = kind([1])
+    load_configured(dataset)
+    assert (dataset._data.draw_seed < 0).tolist() == [True, False, False]
+
+
+def test_transforms_that_add_features(configure: Callable[..., None]) -> None:
+    configure('dataset.task graph gnn.head inductive_edge topomask.transforms [LocalDegreeProfile]')
+    pairs = torch.tensor([[0, 2, 4], [1, 3, 5]])
+    graphs = [
+        Data(edge_index=pairs, edge_label_index=pairs, edge_label=torch.tensor(label), num_nodes=9)
+        for label in ([1, 0, 1], [1, 0, 0], [0, 1, 1])
+    ]
+    changed = load_configured(Held(graphs))
+    assert changed[1].x.shape == (9, 5)
+    assert changed[1].edge_label.tolist() == [1, 0, 0]
+    view = load_configured(Held(graphs)[1:])
+    assert [data.edge_label.tolist() for data in view] == [[1, 0, 0], [0, 1, 1]]
+
+
 @pytest.mark.parametrize('head', ['link_pred', 'inductive_edge'])
 def test_processes_would_not_draw_the_same_pairs_again(configure: Callable[..., None], head: str) -> None:
     configure(f'{OPTIONS} gnn.head {head} dataset.resample_negative True num_workers 1')

@@ -120,9 +120,15 @@ def test_equal_nodes_have_equal_scores_however_they_are_rounded(configure: Calla
     _, _, ranks = head(Batch.from_data_list([data]))
     torch.testing.assert_close(ranks['mrr'], torch.tensor([1 / (1 + (size - 1) / 2)]))
     assert ranks['hits@1'].item() == 0
-    near = torch.tensor([[1.0], [1.0], [1.0 + 3e-6], [1.0 + 1e-3], [0.5]])
+    near = torch.tensor([[1.0], [1.0], [1.0 + 3e-6], [1.0 + 1e-3], [-1e7]])
     found = ranks_of_pairs(near, torch.tensor([0, 5]), torch.tensor([[0], [1]]), dot)
     torch.testing.assert_close(found['mrr'], torch.tensor([1 / 3]))  # one higher, two equal
+
+
+@pytest.mark.parametrize(('value', 'rank'), [(float('nan'), 5), (float('inf'), 3)])  # last, or in the middle of equal ones
+def test_ranks_of_a_model_that_has_diverged(value: float, rank: int) -> None:
+    found = ranks_of_pairs(torch.full((5, 2), value), torch.tensor([0, 5]), torch.tensor([[0], [1]]), dot)
+    torch.testing.assert_close(found['mrr'], torch.tensor([1 / rank]))
 
 
 @pytest.mark.parametrize('decoding', ['dot', 'cosine_similarity', 'concat'])
