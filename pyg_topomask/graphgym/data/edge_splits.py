@@ -241,8 +241,9 @@ def split_edges(dataset: InMemoryDataset) -> None:
         _append_transform(dataset, DrawUnlinked(NodePairs(known, pairs.num_nodes, pairs.directed), counts[0]))
 
 
-#: The names of pairs of a data set, as GraphGym has them, and those of its split of the edges of one graph.
+#: Names of pairs, of which a data set with any has its own split of the edges of one graph.
 OWN_SPLIT = ('train_pos_edge_index', *(f'{split}_edge_index' for split in SPLITS))
+#: Names of all labelled pairs, of their labels, and of the seeds by which they are drawn.
 LABELLED_PAIRS = (
     *OWN_SPLIT,
     *(f'{split}_edge_label' for split in SPLITS),

@@ -102,7 +102,8 @@ def ranks_of_pairs(x: Tensor, ptr: Tensor, linked: Tensor, score: Any) -> dict[s
     :obj:`[graphs]`.
 
     The rank of a pair is 1, plus the number of pairs with a higher score, and half of those with an equal one. Scores are equal
-    if they differ by at most :math:`10^{-5}` of that of the linked pair: how they are rounded depends on the batch.
+    if they differ by at most :math:`10^{-7}` plus :math:`10^{-5}` of that of the linked pair, because rounding depends on the
+    batch.
     :obj:`hits@K` is the share of ranks up to :math:`K`, and :obj:`mrr` the mean of :math:`1 / \text{rank}`. Other linked pairs
     and :math:`k = i` also count there. Without them, it is :obj:`mrr_filtered`, as in `"Where Did the Gap Go? Reassessing the
     Long-Range Graph Benchmark" <https://arxiv.org/abs/2309.00367>`_.
