@@ -64,6 +64,9 @@ class NodePairs:
         r"""Draws distinct pairs without an edge, each as probable as the others, :obj:`[2, count]`."""
         size = self.num_nodes
         most = size * (size - 1) // (1 if self.directed else 2) - self.linked.numel()
+        if most == 0:
+            given = f"'link_pred' for a graph of {size} nodes with all edges"
+            raise ArgumentError('dataset.task', given, 'this for graphs with pairs of nodes without an edge')
         dense = 2 * max(count, self.linked.numel()) > most
         if count > most or (dense and size**2 > _LISTED):
             given = f'{cfg.dataset.edge_negative_sampling_ratio}, for {count} of {most} pairs of nodes without an edge'
@@ -265,12 +268,31 @@ def predicts_pairs() -> bool:
     return cfg.gnn.head == 'inductive_edge' or cfg.dataset.task in ('edge', 'link_pred')
 
 
-def size_of_edge_labels(data: Data) -> int | None:
+def _check_nodes(dataset: InMemoryDataset, name: str) -> None:
+    r"""Raises an error for pairs with a node that their graph lacks, which in a batch would be one of another graph."""
+    data, slices = dataset._data, dataset.slices or {}
+    if name not in slices:
+        sizes = torch.tensor(int(data.num_nodes or 0))
+    elif 'x' in slices or '_num_nodes' in data:
+        of_graphs = slices['x'].diff() if 'x' in slices else torch.tensor(data._num_nodes)
+        sizes = of_graphs.repeat_interleave(slices[name].diff())
+    else:  # PyG takes the number from the edges
+        return
+    outside = ((data[name] < 0) | (data[name] >= sizes)).any(0)
+    if bool(outside.any()):
+        place = int(outside.nonzero()[0])
+        pair, size = data[name][:, place].tolist(), int(sizes.expand_as(outside)[place])
+        given = f'the pair {pair} in a graph of {size} nodes of data set {cfg.dataset.name!r}'
+        raise ArgumentError(name, given, 'whole numbers from 0 to the number of nodes - 1')
+
+
+def size_of_edge_labels(dataset: InMemoryDataset) -> int | None:
     r"""Returns the number of classes of the labels of edges or pairs, or of numbers to predict, and :obj:`None` if the task has
     other labels.
     """
     if not predicts_pairs():
         return None
+    data = dataset._data
     if 'train_pos_edge_index' in data:  # of which GraphGym makes labelled pairs
         return 1
     of_graphs = cfg.gnn.head == 'inductive_edge'
@@ -285,6 +307,7 @@ def size_of_edge_labels(data: Data) -> int | None:
         if pairs.dim() != 2 or pairs.shape != (2, label.size(0)):
             given = f'shape {list(label.shape)} for pairs of shape {list(pairs.shape)} in data set {cfg.dataset.name!r}'
             raise ArgumentError(name, given, 'shape [n], and pairs of shape [2, n]')
+        _check_nodes(dataset, of_pairs)
         labels.append(label)
     classes = cfg.dataset.task_type in ('classification', 'classification_multi')
     size, several = labels[0].size(1) if labels[0].dim() > 1 else 1, cfg.dataset.task_type == 'classification_multi'

@@ -135,7 +135,7 @@ def create_loaders() -> list[Any]:
     labels = data.get('y')
     if cfg.dataset.task_type == 'classification' and isinstance(labels, torch.Tensor) and bool(labels.isnan().any()):
         cfg.share.dim_out = labels[~labels.isnan()].unique().numel()  # GraphGym takes every NaN for a class
-    if (size := size_of_edge_labels(data)) is not None:
+    if (size := size_of_edge_labels(loaders[0].dataset)) is not None:
         cfg.share.dim_out = size  # GraphGym takes that of y
     if len(loaders) < 2:
         given = f'{cfg.dataset.name!r} without a validation split, by which to choose the best epoch'

@@ -269,6 +269,25 @@ def test_labels_of_linked_pairs_alone(run: Run) -> None:
         run(contacts(), OF_GRAPHS)
 
 
+@pytest.mark.parametrize('sizes', ['features', 'numbers'])
+def test_pairs_with_nodes_of_no_graph(run: Run, sizes: str) -> None:
+    graphs = contacts()
+    graphs[3].edge_label_index = torch.tensor([[0, 9], [9, 0]])  # in a batch, a node of the next graph
+    options = f'{OF_GRAPHS} dataset.resample_negative True'
+    if sizes == 'numbers':
+        for graph in graphs:
+            graph.num_nodes = graph.x.size(0)
+            del graph.x
+        options += ' dataset.node_encoder False topomask.transforms [Constant]'
+    message = r"^edge_label_index: got the pair \[0, 9\] in a graph of 9 nodes of data set 'mine'; accepted: whole numbers"
+    with pytest.raises(ArgumentError, match=message):
+        run(graphs, options)
+    one = labelled(torch.arange(39) // 3 % 2)
+    one.val_edge_index = one.val_edge_index - 2
+    with pytest.raises(ArgumentError, match=r'^val_edge_index: got the pair \[-1, '):
+        run([one], f'{OPTIONS} dataset.task edge gnn.head edge train.batch_size 1')
+
+
 def paired(count: int = 16) -> list[Data]:
     """Graphs with pairs of both labels."""
     graphs = contacts(count)

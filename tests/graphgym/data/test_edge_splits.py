@@ -317,6 +317,12 @@ def test_graphs_without_edges(configure: Callable[..., None]) -> None:
         load(Data(x=torch.ones(3, 2)), '', configure)
 
 
+def test_a_graph_with_all_edges(configure: Callable[..., None]) -> None:
+    edge_index = torch.ones(6, 6).fill_diagonal_(0).nonzero().t()
+    with pytest.raises(ArgumentError, match=r"^dataset.task: got 'link_pred' for a graph of 6 nodes with all edges; accepted"):
+        load(Data(x=torch.ones(6, 2), edge_index=edge_index), '', configure)
+
+
 @pytest.mark.parametrize(
     ('options', 'count', 'message'),
     [
