@@ -94,7 +94,7 @@ def load_walks(graph: Graph, settings: WalkSettings, prefix: str = 'grf') -> tup
                 'layer samples walks. Give graph=Graph.from_data(data).'
             )
         return None
-    longest = min(features.max_walk_length for features in walks)
+    longest = walks[0].max_walk_length  # of both ensembles, which are stored together
     if longest < hops:
         given = f'{hops}, but the stored walks end after {longest} hops'
         accepted = f'at most {longest}, or walks that {transform} stored with a larger max_walk_length'

@@ -52,6 +52,11 @@ def test_parts_of_composed_masks_take_the_heads_too() -> None:
     assert [each.heads for each in composed.modules() if isinstance(each, masks.HopMask | masks.AdjacencyMask)] == [4, 1]
     several = masks.MultiHeadMask(masks.HopMask(), masks.HopMask())
     assert [mask.heads for mask in nn.MaskedLinearAttention(16, 2, several).mask.parts] == [1, 1]
+    scaled = masks.HopMask(heads=1) * torch.tensor([1.0, 2.0])
+    for mask in (several, scaled):  # composed of masks with one head each
+        layer = nn.MaskedLinearAttention(16, 2, mask)
+        assert layer.mask.heads == 2
+        assert layer(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape == (3, 16)
     with pytest.raises(ArgumentError, match=r'^mask: got a mask of 2 heads for heads=4'):
         nn.MaskedLinearAttention(16, 4, masks.MultiHeadMask(masks.HopMask(), masks.HopMask()))
 

@@ -13,7 +13,7 @@ from torch_geometric.data import Batch, Data
 
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks.heat_kernel import HeatKernelMask
-from pyg_topomask.ops import masked_linear_attention
+from pyg_topomask.ops import masked_linear_attention, masked_softmax_attention
 
 KINDS = ['laplacian', 'random_walk_laplacian', 'normalized_laplacian', 'adjacency']
 
@@ -75,6 +75,28 @@ def test_blocks_of_a_large_tolerance_do_not_serve_a_small_one() -> None:
         weight = expm(float(mask.lam.detach()) * (adjacency - np.diag(adjacency.sum(0)))) * (q[:, 0] @ k[:, 0].T).numpy()
         expected = weight @ v[:, 0].numpy() / weight.sum(1, keepdims=True)
         np.testing.assert_allclose(actual[:, 0], expected, rtol=0, atol=10 * tolerance)
+
+
+def test_times_that_leave_those_of_the_blocks_before() -> None:
+    data = Data(edge_index=ring(30), num_nodes=30)
+    graph, adjacency = Graph.from_data(data), weight_matrix(data, None)
+    q, k, v = torch.rand(3, 30, 2, 4, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for times in ([1.0, 1.5], [0.01, 1.0], [1.0, 30.0], [1e-4, 300.0], [1.0, 1.5]):
+        mask = HeatKernelMask(2, 'laplacian', torch.tensor(times, dtype=torch.float64)).double()
+        actual = masked_linear_attention(q, k, v, mask(graph), route='blocks').detach().numpy()
+        for head, time in enumerate(mask.lam.tolist()):
+            weight = expm(time * (adjacency - np.diag(adjacency.sum(0)))) * (q[:, head] @ k[:, head].T).numpy()
+            np.testing.assert_allclose(actual[:, head], weight @ v[:, head].numpy() / weight.sum(1, keepdims=True), atol=1e-6)
+
+
+@pytest.mark.parametrize('scale', [1e-3, 1e5])
+def test_softmax_does_not_change_with_a_factor_of_the_kernel(scale: float) -> None:
+    """Some entries are negative by the error of the series."""
+    data = Batch.from_data_list([Data(edge_index=undirected([(i, i + 1) for i in range(29)]), num_nodes=30)] * 3)
+    mask = HeatKernelMask(2, 'laplacian', torch.tensor([30.0, 15.0]), tolerance=1e-3)
+    q, k, v = torch.rand(3, 90, 2, 4, generator=torch.Generator().manual_seed(0))
+    outputs = [masked_softmax_attention(q, k, v, operator) for operator in (mask(data), scale * mask(data))]
+    torch.testing.assert_close(*outputs, rtol=0, atol=1e-3)
 
 
 @pytest.mark.parametrize('learned', [False, True])

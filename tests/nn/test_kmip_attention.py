@@ -269,9 +269,11 @@ def test_a_layer_that_is_called_twice_and_checkpointed_keeps_its_k(reentrant: bo
 
 
 @pytest.mark.parametrize('looked_at', [False, True])
-@pytest.mark.parametrize('graph', ['undirected', 'batch'])
+@pytest.mark.parametrize('graph', ['undirected', 'batch', 'batch with an empty graph'])
 def test_diversity_has_the_gradient_of_its_term(graph: str, looked_at: bool) -> None:
-    data, weight = GRAPHS[graph](), 0.7
+    data, weight = GRAPHS[graph.split()[0]](), 0.7
+    if 'empty' in graph:
+        data.batch = torch.where(data.batch > 0, data.batch + 1, 0)
     layer, x = layer_with(k=3, diversity=weight), features(data)
     plain = layer_with(k=3)
     result = layer(x, data.edge_index, batch=data.get('batch'), return_attention_weights=looked_at)

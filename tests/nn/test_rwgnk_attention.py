@@ -92,6 +92,17 @@ def test_walkers_hop_with_the_probabilities_of_the_attention() -> None:
     assert np.abs(mask[0] - np.eye(6)).max() > 0.1
 
 
+def test_walks_of_features_whose_products_overflow_are_those_of_the_edges() -> None:
+    data = small_digraph()
+    layer = RWGNKAttention(8, 2, dynamic=True, num_walks=None, feature_map='relu').double()
+    for lin in (layer.lin_q, layer.lin_k):
+        lin.weight.data.abs_()
+    _, graph, mask = walked(layer, 1e200 * (torch.rand(6, 8, dtype=torch.float64) + 1), data.edge_index)
+    degree = torch.bincount(data.edge_index[1], minlength=6)
+    torch.testing.assert_close(graph.weight, degree[data.edge_index[1]].float().reciprocal())
+    assert np.isfinite(mask).all()
+
+
 def test_training_draws_walks_anew_and_evaluation_does_not() -> None:
     data, x = small_graph(), torch.randn(6, 8)
     layer, graph = RWGNKAttention(8, 2, dynamic=True, feature_map='elu'), Graph.from_tensors(data.edge_index, 6)

@@ -43,6 +43,14 @@ def test_algebra_is_that_of_the_matrices() -> None:
     close((3.0 * (a + b.T)).T, 3 * (x + y.transpose(1, 2)).transpose(1, 2))
 
 
+@pytest.mark.parametrize('heads', [(1, 2), (2, 1)])
+def test_one_of_two_factors_may_have_one_head(heads: tuple[int, int]) -> None:
+    left, right = (torch.randn(6, size, 3, dtype=torch.float64) for size in heads)
+    product = bind(1) * low_rank_operator(Graph.from_data(small_digraph()), left, right)
+    assert product.heads == 2
+    close(product, bind(1).to_dense() * torch.einsum('ihr,jhr->hij', left.expand(6, 2, 3), right.expand(6, 2, 3)))
+
+
 def test_numbers_per_head_scale_heads() -> None:
     scale = torch.tensor([2.0, -3.0])
     close(scale * bind(), scale.view(2, 1, 1) * bind().to_dense())

@@ -15,7 +15,9 @@ from torch_geometric.loader import DataLoader
 from torch_geometric.transforms import Compose
 
 from pyg_topomask.apps.diagnostics import edge_stretch
+from pyg_topomask.machine import backend
 from pyg_topomask.masks import TreeMask
+from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.testing import assert_mask_operator
 from pyg_topomask.transforms import AddForest, AddSpanningForest, KNNGraph
 
@@ -110,6 +112,25 @@ def test_gradients_reach_the_lengths_of_the_trees() -> None:
 
     weight = torch.cat([half, half + 0.01])  # away from ties
     assert torch.autograd.gradcheck(product, weight.requires_grad_())
+
+
+@pytest.mark.parametrize('machine_code', [True, False])
+@pytest.mark.parametrize('case', MASKS)
+def test_gradients_of_attention_are_those_of_its_matrix(case: str, machine_code: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    if not machine_code:
+        monkeypatch.setattr(backend, 'has_numba', lambda: False)
+    data = AddSpanningForest('random', num_trees=3)(positive('weighted'))
+    mask = MASKS[case]().double()
+    torch.manual_seed(0)
+    qkv = [torch.rand(6, mask.heads, 3, dtype=torch.float64, requires_grad=True) for _ in range(3)]
+    (q, k, v), weight, variables = qkv, torch.rand(6, mask.heads, 3, dtype=torch.float64), (*qkv, *mask.parameters())
+    scores = torch.einsum('ihm,jhm->hij', q, k) * mask(data).to_dense()
+    expected = torch.einsum('hij,jhd->ihd', scores / scores.sum(2, keepdim=True), v)
+    actual = masked_linear_attention(q, k, v, mask(data), route='features')
+    torch.testing.assert_close(actual, expected)
+    gradients = (torch.autograd.grad((out * weight).sum(), variables) for out in (actual, expected))
+    for of_route, of_matrix in zip(*gradients, strict=True):
+        torch.testing.assert_close(of_route, of_matrix, rtol=1e-6, atol=1e-9)
 
 
 @pytest.mark.parametrize(

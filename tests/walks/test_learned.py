@@ -1,6 +1,7 @@
 """Walks that hand gradients on to edge weights: beside walks without, and beside the dense power series in the mean."""
 
 import warnings
+from typing import Any
 
 import numpy as np
 import pytest
@@ -67,12 +68,16 @@ def test_gradients_are_unbiased(asymmetric: bool, transition: str) -> None:
     assert np.abs(expected).max() > 5 * error.max()  # the test can tell
 
 
+@pytest.mark.parametrize('options', [{'independent_ensembles': True}, {'asymmetric': 'pairs'}], ids=str)
 @pytest.mark.parametrize('route', ['edges', 'features'])
-def test_routes_agree_on_gradients(route: str) -> None:
+def test_routes_agree_on_gradients(route: str, options: dict[str, Any]) -> None:
     data, x = small_graph(), torch.randn(6, 4, dtype=torch.float64)
     weight = weights(data.edge_index).requires_grad_()
     torch.manual_seed(0)
-    layer = nn.GRFAttention(4, 2, feature_map='elu', independent_ensembles=True).double()
+    layer = nn.GRFAttention(4, 2, feature_map='elu', **options).double()
+    with torch.no_grad():
+        for parameter in layer.mask.parameters():  # those of queries and keys begin alike
+            parameter.add_(torch.rand_like(parameter))
     grads = []
     for layer.route in ('auto', route):
         out = layer(x, data.edge_index, weight)

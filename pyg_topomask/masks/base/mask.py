@@ -316,7 +316,7 @@ class ComposedMask(Mask):
     def take_heads(self, heads: int) -> None:
         for mask in self.parts:
             mask.take_heads(heads)
-        self.heads = max(self.heads, *(mask.heads for mask in self.parts))
+        self.heads = max(mask.heads for mask in self.parts)
 
 
 class SumMask(ComposedMask):
