@@ -393,6 +393,9 @@ def test_labels_that_may_be_meant_otherwise_are_named() -> None:
         read(save([graph(torch.tensor([index % 3 - 1])) for index in range(30)]))
     with pytest.warns(UserWarning, match='are numbers to predict'):
         read(save([graph(torch.tensor([index % 2 / 1.0])) for index in range(30)]))
+    with pytest.warns(UserWarning, match='are numbers to predict'):
+        read(save([graph(torch.tensor([index % 20 / 1.0])) for index in range(40)]))
+    read(save([graph(torch.tensor([index % 21 / 1.0])) for index in range(42)]))  # a warning would be an error
     with pytest.warns(UserWarning, match='age are no features'):
         read(save([graph(torch.tensor([index % 2]), age=torch.ones(3)) for index in range(30)]))
 

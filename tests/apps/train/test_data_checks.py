@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -31,13 +31,16 @@ NAN = math.nan
 
 
 class Mine(InMemoryDataset):
-    """Paths of three nodes with given labels. The first half trains, and a quarter each validates and tests."""
+    """Paths of up to three nodes with given labels. The first half trains, and a quarter each validates and tests."""
 
-    def __init__(self, labels: Tensor, nodes: int = 3) -> None:
+    def __init__(self, labels: Tensor, nodes: Mapping[int, int] | int = 3) -> None:
         super().__init__(None)
-        edge_index = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])[:, : 2 * (nodes - 1)]
+        path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
         torch.manual_seed(0)
-        graphs = [Data(x=torch.randn(nodes, 4), edge_index=edge_index, y=label[None]) for label in labels]
+        graphs = []
+        for index, label in enumerate(labels):
+            size = nodes if isinstance(nodes, int) else nodes.get(index, 3)
+            graphs.append(Data(x=torch.randn(size, 4), edge_index=path[:, : 2 * (size - 1)], y=label[None]))
         self.data, self.slices = self.collate(graphs)
         for name, index in zip(
             ('train', 'val', 'test'), np.split(np.arange(len(labels)), [len(labels) // 2, -(len(labels) // 4)]), strict=True
@@ -219,8 +222,11 @@ def test_masks_of_several_splits(run: Callable[..., dict[str, float]], monkeypat
 
     monkeypatch.setattr(module.RunModule, 'training_step', recording)
     masks, labels = node_masks(4), torch.arange(60) // 3 % 3
-    run(Nodes(dict(masks), labels), f'{NODE_OPTIONS} dataset.split_index 2', 'cora')
+    dataset = Nodes(dict(masks), labels)
+    run(dataset, f'{NODE_OPTIONS} dataset.split_index 2', 'cora')
     assert torch.equal(counted[-1], masks['train_mask'][:, 2])
+    for name, mask in masks.items():
+        assert torch.equal(dataset[0][name], mask[:, 2])
     with pytest.raises(ArgumentError, match=r'^dataset.split_index: got 4; accepted: whole numbers from 0 to 3'):
         run(Nodes(dict(masks), labels), f'{NODE_OPTIONS} dataset.split_index 4 name_tag other', 'cora')
     single = {name: mask[:, 0] for name, mask in masks.items()}
@@ -300,3 +306,8 @@ def test_a_batch_of_one_node_under_batch_norm(run: Callable[..., dict[str, float
     with pytest.raises(ArgumentError, match=message):
         run(Mine(labels, nodes=1), 'train.batch_size 3')
     run(Mine(labels, nodes=1), 'train.batch_size 3 gt.batch_norm False gt.layer_norm True name_tag layers')
+    first, last = (int(np.random.default_rng([0, epoch]).permutation(10)[-1]) for epoch in (0, 1))
+    run(Mine(labels, {last: 1}), 'train.batch_size 3 optim.max_epoch 1 name_tag one')  # another graph is alone
+    assert first != last
+    with pytest.raises(ArgumentError, match=rf'^train.batch_size: .* of which graph {last} with 1 node'):
+        run(Mine(labels, {last: 1}), 'train.batch_size 3 name_tag two')

@@ -12,6 +12,7 @@ import torch
 import yaml
 from csv_tables import without_seconds
 from grids import at_night, by_day
+from torch.optim.lr_scheduler import ReduceLROnPlateau
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.logger import Logger
@@ -333,7 +334,17 @@ def test_plateau_counts_epochs_by_the_last_validation(
     options = [*small, 'train.eval_period', '5', 'gt.layer_type', 'GINE+None', 'topomask.transforms', '[]']
     options += ['optim.scheduler', 'reduce_on_plateau', 'optim.schedule_patience', '1', 'optim.reduce_factor', '0.5']
     options += ['optim.max_epoch', '4', 'train.batch_size', '70']
-    train(digits, options, out=tmp_path / 'whole')
+    seen, step = list[float](), ReduceLROnPlateau.step
+
+    def recording(self: ReduceLROnPlateau, loss: float) -> None:
+        seen.append(loss)
+        step(self, loss)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ReduceLROnPlateau, 'step', recording)
+        train(digits, options, out=tmp_path / 'whole')
+    losses = [float(row['val_loss']) for row in read_metrics(run_dir(tmp_path / 'whole')) if row['val_loss']]
+    assert seen == pytest.approx([losses[0]] * 3 + [losses[1]])
     train_until(2, monkeypatch, digits, options, out=tmp_path / 'parts')
     train(digits, options, resume=True, out=tmp_path / 'parts')  # goes on counting
     for out in (tmp_path / 'whole', tmp_path / 'parts'):
@@ -419,7 +430,7 @@ def test_metric_that_selects_the_best_epoch() -> None:
     assert metric_best() == 'error'
     assert higher_is_better('error')
     assert higher_is_better('auc')
-    assert not higher_is_better('mae')
+    assert not any(map(higher_is_better, ('loss', 'mae', 'mse', 'rmse')))
     cfg.metric_agg = 'argmin'
     assert not higher_is_better('error')
 

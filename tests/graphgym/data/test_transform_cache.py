@@ -122,8 +122,11 @@ def test_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
     same = [key(), key(AddGraphRandomFeatures(4)), key(Compose([AddGraphRandomFeatures(num_walks=4)]))]
     assert len(set(same)) == 1
+    others = Graphs(tmp_path)
+    others.slices = {**others.slices, 'x': torch.tensor([0, 2, 3, 6, 10])}
     keys = [
         same[0],
+        key(dataset=others),
         key(AddGraphRandomFeatures(num_walks=5)),
         key(AddGraphRandomFeatures(num_walks=4, seed=1)),
         key(AddGraphRandomFeatures(num_walks=4, p_halt=0.25)),
