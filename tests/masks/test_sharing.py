@@ -45,7 +45,14 @@ ARGUMENTS: dict[type[Mask], list[dict[str, Any]]] = {
         *({name: value} for name, value in {'independent_ensembles': True, 'flow': 'target_to_source'}.items()),
     ],
     HeatKernelMask: [{'kind': 'random_walk_laplacian'}, {'kind': 'adjacency'}, {'tolerance': 1e-2}, {'lam': 3.0}],
-    HopMask: [{'max_hops': 1}, {'max_hops': 3}, {'f': 'decay'}, {'flow': 'target_to_source'}, {'path_weights': 'mean'}],
+    HopMask: [
+        {'max_hops': 1},
+        {'max_hops': 3},
+        {'f': 'decay'},
+        {'flow': 'target_to_source'},
+        {'path_weights': 'mean'},
+        {'path_weights': 'mean', 'flow': 'target_to_source'},
+    ],
     PaddingMask: [{'valid': 'other'}],
     PowerSeriesMask: [{'order': 2}, {'normalization': 'rw'}, {'parameterization': 'f'}, {'flow': 'target_to_source'}],
     RWGNKMask: [
@@ -74,8 +81,9 @@ def graph(directed: bool = True) -> Graph:
     """Two trees with weights, with all that the masks look up."""
     graphs = []
     for size in (8, 4):
-        edges = undirected([(node, max(node - 1 - node % 2, 0)) for node in range(1, size)])
-        edges = edges[:, edges[0] > edges[1]] if directed else edges
+        child = torch.arange(1, size)
+        edges = torch.stack([child, (child - 1 - child % 2).clamp(min=0)]) * 3 % size  # ends are in different orders
+        edges = edges if directed else undirected(edges.t().tolist())
         weight = 0.25 * edges.sum(0)
         node = torch.arange(size)
         graphs.append(Data(edge_index=edges, edge_weight=weight, num_nodes=size, time=node.flip(0), degree=node))
@@ -83,13 +91,15 @@ def graph(directed: bool = True) -> Graph:
     return Graph.from_data(Batch.from_data_list(graphs))
 
 
-@pytest.mark.filterwarnings('ignore:max_walk_length is')
-@pytest.mark.parametrize('weights', ['of the graph', 'others'])  # what does not depend on weights, graphs of others share
+@pytest.mark.filterwarnings('ignore:max_walk_length is', 'ignore:edge_weight. got weights that require')
+@pytest.mark.parametrize('weights', ['of the graph', 'others', 'learned'])  # the last two share what others prepared
 @pytest.mark.parametrize('kind', ARGUMENTS, ids=lambda kind: kind.__name__)
 def test_one_argument_makes_a_mask_of_its_own(kind: type[Mask], weights: str) -> None:
     def make() -> Graph:
         made = graph(kind not in UNDIRECTED)
-        return made if weights == 'of the graph' else made.with_weights(2 * made.weight)
+        if weights == 'of the graph':
+            return made
+        return made.with_weights((2 * made.weight).requires_grad_(weights == 'learned'))
 
     base = BASES.get(kind, {})
     shared, results = make(), list[list[list[torch.Tensor]]]()
