@@ -82,14 +82,14 @@ class StoredBlocks:
         return f'{name}_pairs', f'{name}_sizes'
 
     def store(self, graph: Graph, terms: Tensor | None, max_bytes: int) -> list[dict[str, Tensor]]:
-        r"""Returns the attributes of each graph, given the numbers of all pairs, :obj:`[count, num_pairs]`, or :obj:`None` to
-        store none. Those of graphs with more than :obj:`max_bytes` are not stored.
+        r"""Returns the attributes of each graph, given the numbers of all pairs, :obj:`[1, num_pairs]`, or :obj:`None` to store
+        none. Those of graphs with more than :obj:`max_bytes` are not stored.
         """
         pairs, sizes = self.names
         terms = torch.empty(0, graph.segments.num_pairs) if terms is None else terms
         used = (len(terms) * graph.segments.sizes.square()).tolist()
         attributes = []
-        for numbers, hashes in zip(terms.t().flatten().split(used), graph.structure.tolist(), strict=True):
+        for numbers, hashes in zip(terms.flatten().split(used), graph.structure.tolist(), strict=True):
             kept = numbers if numbers.numel() * self.dtype.itemsize <= max_bytes else numbers[:0]
             stored = rows_to_store(len(kept), *hashes[:2])
             padded = pad(kept.to(self.dtype), (0, stored - len(kept)))
@@ -97,7 +97,7 @@ class StoredBlocks:
         return attributes
 
     def load(self, graph: Graph) -> Tensor | None:
-        r"""Returns the stored numbers of all pairs, :obj:`[count, num_pairs]`, or :obj:`None` if there are none. Warns if they
+        r"""Returns the stored numbers of all pairs, :obj:`[1, num_pairs]`, or :obj:`None` if there are none. Warns if they
         belong to other settings or another graph.
         """
         return None if graph.data is None or is_exporting() else self._loaded(graph, graph.data)
@@ -113,17 +113,15 @@ class StoredBlocks:
             self._warn('that are incomplete')
             return None
         # In NumPy, whose calls take less time than those of torch.
-        table, pairs = sizes.cpu().numpy(), graph.segments.num_pairs
+        table, hashes = sizes.cpu().numpy(), graph.structure.cpu().numpy()
         stored, used = table[:, 3], table[:, 4]
-        hashes = graph.structure.cpu().numpy()
         if len(table) != len(hashes) or (table[:, :3] != hashes).any() or len(numbers) != stored.sum():
             self._warn('of other graphs, or of other edges')
             return None
-        count = int(used.sum()) // max(pairs, 1)
-        if count == 0 or (used != count * table[:, 0] ** 2).any():  # some graphs were too large to store them
+        if (used != table[:, 0] ** 2).any():  # some graphs were too large to store them
             return None
         numbers = numbers if (stored == used).all() else numbers[used_rows(*sizes[:, 3:].split(1, dim=1))]
-        return numbers.view(pairs, count).t()
+        return numbers.unsqueeze(0)
 
     def _warn(self, which: str) -> None:
         remedy = 'run PrepareMasks again, with the masks of the model, after the transforms that change the graph'

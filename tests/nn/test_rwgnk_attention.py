@@ -10,6 +10,7 @@ from torch.utils.checkpoint import checkpoint
 from torch_geometric.data import Data
 
 from pyg_topomask import Graph
+from pyg_topomask.feature_maps import IdentityFeatures
 from pyg_topomask.nn.named_attention import RWGNKAttention
 from pyg_topomask.testing import assert_batch_invariant, assert_permutation_equivariant
 from pyg_topomask.transforms import AddRandomWalkKernel
@@ -29,18 +30,19 @@ def test_exact_attention_does_not_depend_on_the_order_of_the_nodes() -> None:
 
 
 def attention_hops(layer: RWGNKAttention, x: Tensor, data: Data, weighted: bool = False) -> np.ndarray:
-    """Each head's attention to the sources of a node's edges, times absolute weights if asked for, normalised, and averaged
-    over the heads.
+    """Each head's absolute attention to the sources of a node's edges, times absolute weights if asked for, normalised, and
+    averaged over the heads.
     """
     q = (x @ layer.lin_q.weight.t() + layer.lin_q.bias).view(len(x), layer.heads, -1).detach().numpy()
     k = (x @ layer.lin_k.weight.t() + layer.lin_k.bias).view(len(x), layer.heads, -1).detach().numpy()
     probability = np.zeros((len(x), len(x)))
+    least = -np.inf if isinstance(layer.feature_map, IdentityFeatures) else 0.0
     for head in range(layer.heads):
         for i in range(len(x)):
             edges = data.edge_index[1] == i
             ends = data.edge_index[0, edges].numpy()
             weight = np.abs(data.edge_weight[edges].numpy()) if weighted else np.ones(len(ends))
-            score = weight * (np.maximum(k[ends, head], 0) @ np.maximum(q[i, head], 0))
+            score = weight * np.abs(np.maximum(k[ends, head], least) @ np.maximum(q[i, head], least))
             if len(ends) > 0:
                 share = score / score.sum() if score.sum() > 0 else weight / weight.sum()
                 np.add.at(probability[i], ends, share / layer.heads)
@@ -59,8 +61,8 @@ def walked(layer: RWGNKAttention, *arguments: object, **keywords: object) -> tup
     return out, graph, mask
 
 
-@pytest.mark.parametrize('weighted', [False, True])
-def test_exact_kernel_of_the_attention(weighted: bool) -> None:
+@pytest.mark.parametrize(('weighted', 'feature_map'), [(False, 'relu'), (True, 'relu'), (False, 'identity')])
+def test_exact_kernel_of_the_attention(weighted: bool, feature_map: str) -> None:
     data, x = small_digraph(), torch.randn(6, 8)
     layer = RWGNKAttention(
         8,
@@ -71,6 +73,7 @@ def test_exact_kernel_of_the_attention(weighted: bool) -> None:
         lam=0.5,
         alpha=0.0,
         transition='weight' if weighted else 'uniform',
+        feature_map=feature_map,
     )
     with torch.no_grad():
         layer.lin_q.bias[:4] = -9.0  # of no edges of the first head ReLU leaves any weight
