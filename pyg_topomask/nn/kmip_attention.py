@@ -61,8 +61,8 @@ class KMIPAttention(ExplicitAttention):
         k_steps (int): The length of this schedule in backward passes; each call of the layer counts. The state dictionary
             stores the progress. :class:`torch.optim.swa_utils.AveragedModel` does not copy it: copy :obj:`step` yourself.
             (default: :obj:`10000`)
-        random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` uniformly sampled keys.
-            Duplicates count once. (default: :obj:`0.0`)
+        random_fraction (float): In training, also attend to :obj:`round(random_fraction * k)` uniformly sampled keys,
+            for the :math:`k` of the step. Duplicates count once. (default: :obj:`0.0`)
         extra_edges (str, optional): Also attend along the edges of the :obj:`"input"` graph, of an :obj:`"expander"` graph,
             or of :obj:`"both"` (Sec. 7.2). (default: :obj:`None`)
         expander_degree (int): The number of neighbors in the expander graph, even. (default: :obj:`6`)

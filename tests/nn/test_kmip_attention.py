@@ -189,8 +189,9 @@ def test_expander_edges_join_the_best_keys(extra: str) -> None:
     assert (used.sum(-1) <= 3).all()
 
 
-def test_random_keys_only_in_training() -> None:
-    layer, x = layer_with(k=4, random_fraction=0.5), features(Data(num_nodes=60))
+@pytest.mark.parametrize('schedule', [{'k': 4}, {'k': 1, 'k_start': 4}], ids=str)
+def test_random_keys_only_in_training(schedule: dict[str, int]) -> None:
+    layer, x = layer_with(**schedule, random_fraction=0.5), features(Data(num_nodes=60))
     counts = []
     for _ in range(2):
         _, (pairs, alpha) = layer(x, no_edges(), return_attention_weights=True)
