@@ -132,6 +132,17 @@ def test_integers_for_floats_and_any_type_that_an_argument_has(key: str, overrid
         build_attention(key.split('.')[1], channels=8, heads=2)
 
 
+def test_every_word_is_built_from_what_a_run_stores(digits: Path, tmp_path: Path, subtests: pytest.Subtests) -> None:
+    load_config(digits, ['topomask.mask', '{sum: [GRF, SinDegree]}'])
+    stored = tmp_path / 'config.yaml'
+    stored.write_text(cfg.dump())
+    load_config(stored)
+    cfg.share.num_nodes = 5
+    for word in ATTENTIONS:
+        with subtests.test(word=word):
+            build_attention(word, channels=8, heads=2)
+
+
 def test_words_of_a_yaml_for_arguments_of_a_model(digits: Path) -> None:
     load_config(digits, ['topomask.model.norm', 'false'])
     assert cfg.topomask.model.norm is False

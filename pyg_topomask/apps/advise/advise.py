@@ -14,16 +14,17 @@ import yaml  # type: ignore[import-untyped]
 from torch_geometric.data import Data
 from torch_geometric.graphgym.config import cfg
 
-from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
-from pyg_topomask.apps.advise.report import decide, draw, page, table
+from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, counts_of_classes, profile
+from pyg_topomask.apps.advise.report import Chance, decide, draw, page, table
 from pyg_topomask.apps.advise.trials import Trials, describe
 from pyg_topomask.apps.datasets import GraphFile
 from pyg_topomask.apps.runs.run import check_writable, locked
 from pyg_topomask.apps.runs.tables import markdown_table, save_figure
 from pyg_topomask.apps.train.checks import check_options
-from pyg_topomask.apps.train.metrics import metric_best
+from pyg_topomask.apps.train.metrics import LOWER_IS_BETTER, metric_best, regression_scores
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.graphgym.configuration import load_config
+from pyg_topomask.graphgym.data.edge_splits import predicts_pairs
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.utils.checks import check_above_zero, check_whole
 from pyg_topomask.utils.configs import find_config, is_recommendation
@@ -32,6 +33,8 @@ from pyg_topomask.utils.files import digest_of_files, write_atomically
 #: What is tried without a YAML and a file: a short training on random trees, on two threads, where there are as many.
 BUILT_IN = 'lookup-trees'
 SHORT = ('optim.max_epoch', '18', 'optim.num_warmup_epochs', '2', 'train.eval_period', '2', 'num_threads', '2')
+#: The tasks with one class for each sample.
+CLASSES = ('classification', 'classification_binary', 'classification_multi')
 
 
 def advise(
@@ -103,8 +106,8 @@ def advise(
     check_whole(0, 2**32 - seeds, seed=cfg.seed)  # the seeds that follow fit, too
     if 2 * cfg.optim.num_warmup_epochs > cfg.optim.max_epoch:  # a shortened training would only warm up
         options = [*options, 'optim.num_warmup_epochs', str(cfg.optim.max_epoch // 10)]
-    graphs, labels = _graphs()
-    found = profile(graphs, cfg.dataset.task_type == 'classification')
+    graphs, chance = _graphs()
+    found = profile(graphs, cfg.dataset.task_type in CLASSES)
     models, left_out = candidates(found)
     del graphs
     tried = [f'{model.name.partition("+")[2]} ({model.why})' for model in models[:-1] if model.masked]
@@ -120,7 +123,7 @@ def advise(
         kind = 'without' if masked else 'with'
         raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(trials.failures.values())}')
     late = {model.name: trials.late_gain(model) for model in models if model.name in without}
-    verdict = decide(masked, without, trials.metric, trials.maximize, labels, late)
+    verdict = decide(masked, without, trials.metric, trials.maximize, chance, late)
     winner = verdict.masked if verdict.word == 'gain' else verdict.without
     report = {
         'title': title,
@@ -134,7 +137,7 @@ def advise(
         'verdict': asdict(verdict),
         'winner': winner,
         'yaml': _yaml(cfg_file, [*trials.options, *next(model.options for model in models if model.name == winner)]),
-        'notes': _notes(trials, len(results)),
+        'notes': _notes(trials, len(results), bool(chance.labels)),
         'command': shlex.join(['pyg-topomask', 'train', '--cfg', str(folder / 'best.yaml'), '--out', str(folder)]),
     }
     _write(report, folder)
@@ -153,20 +156,29 @@ def _of_yaml(cfg_file: str | Path | None, options: Sequence[str], out: str | Pat
     return folder, cfg_file, options
 
 
-def _graphs() -> tuple[list[Data], list[int]]:
-    r"""Returns the graphs, and how many labels of each class the last split has, if the metric is the accuracy."""
+def _graphs() -> tuple[list[Data], Chance]:
+    r"""Returns the graphs, and what a model reaches on the last split that learns nothing from them."""
     loaders = create_loaders()
     if cfg.dataset.task == 'graph':
-        last = [graph.y for graph in loaders[-1].dataset]
         graphs = [graph for loader in loaders for graph in loader.dataset]
+        labels = [[graph.y for graph in loader.dataset] for loader in (loaders[0], loaders[-1])]
     else:
         # Samplers of GraphSAINT are their own data set.
         single = loaders[0].dataset is loaders[0] or not hasattr(loaders[0].dataset, '__getitem__')
         graphs = [loaders[0].data] if single else list(loaders[0].dataset)
-        last = [graph.y[graph.test_mask if 'test_mask' in graph else graph.val_mask] for graph in graphs if 'val_mask' in graph]
-    if cfg.dataset.task_type != 'classification' or metric_best() != 'accuracy' or not last:
-        return graphs, []
-    return graphs, torch.cat([y.flatten() for y in last]).unique(return_counts=True)[1].tolist()
+        masks = ('train_mask', 'test_mask' if 'test_mask' in graphs[0] else 'val_mask')
+        labels = [[graph.y[graph[name]] for graph in graphs if name in graph] for name in masks]
+    first, last = labels
+    if predicts_pairs() or not last:
+        return graphs, Chance()
+    task, metric = cfg.dataset.task_type, metric_best()
+    if task in CLASSES and metric == 'accuracy':
+        return graphs, Chance(counts_of_classes(last))
+    if task == 'regression' and metric in LOWER_IS_BETTER[1:]:
+        train, test = (torch.cat([y.reshape(max(1, y.size(0)), -1) for y in split]) for split in (first, last))
+        best = train.nanquantile(0.5, dim=0) if metric == 'mae' else train.nanmean(0)
+        return graphs, Chance(error=regression_scores(test, best.expand_as(test))[metric])
+    return graphs, Chance()
 
 
 def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str]) -> list[str]:
@@ -191,14 +203,16 @@ def _sentences(found: GraphProfile, masks: Sequence[str], left_out: Sequence[str
     return [data, reach, fitting + (f' Left out: {"; ".join(left_out)}.' if left_out else '')]
 
 
-def _notes(trials: Trials, count: int) -> list[str]:
+def _notes(trials: Trials, count: int, of_labels: bool) -> list[str]:
     seeds = len(trials.seeds)
     notes = [
         f'The {count} models have the same seeds, epochs and data. With the first seed, all trained a third of the '
         'epochs, at least three. The best two without a mask and the best three with one, by validation, went on.',
         'The test metric is that of the epoch with the best validation. Errors are standard errors over seeds. The verdict '
-        'compares the two best models seed by seed, from two standard errors on. It adds the chance in few test labels.',
+        'compares the two best models seed by seed, from two standard errors on.',
     ]
+    if of_labels:
+        notes[-1] += ' It adds the chance in few test labels.'
     if trials.epochs < trials.planned:
         given = f'--minutes {trials.minutes:g} left {trials.epochs} of {trials.planned} epochs'
         notes.append(f'{given}. For all, repeat the command with more minutes and another --out.')

@@ -64,7 +64,7 @@ def profile(graphs: Sequence[Data], classes: bool) -> GraphProfile:
     between = sum(found.edges for found in seen)
     labels = [graph.y for graph in sample if isinstance(graph.get('y'), Tensor)]
     known = [graph.y[_labeled(graph)] if 'train_mask' in graph else graph.y for graph in sample if classes and labels]
-    counts = torch.cat([y.flatten() for y in known]).unique(return_counts=True)[1].double() if classes and labels else None
+    counts = torch.tensor(counts_of_classes(known)).double() if classes and labels else None
     shares = None if counts is None else counts / counts.sum()
     per_node = shares is not None and all(y.numel() == size for y, size in zip(labels, nodes, strict=True))
     equal = [_equal(graph) for graph in sample] if per_node else []
@@ -125,6 +125,13 @@ def _measure(data: Data, starts: int) -> _Measured:
         reaching=finite.size / max(1, len(start)),
         farthest=int(finite.max()),
     )
+
+
+def counts_of_classes(labels: Sequence[Tensor]) -> list[int]:
+    r"""Returns how many labels of each class there are, of those that are not NaN."""
+    each = torch.cat([y.flatten() for y in labels])
+    counts: list[int] = each[~each.isnan()].unique(return_counts=True)[1].tolist()
+    return counts
 
 
 def _labeled(graph: Data) -> Tensor:

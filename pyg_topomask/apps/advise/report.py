@@ -24,6 +24,14 @@ MORE = 4
 
 
 @dataclass(frozen=True)
+class Chance:
+    r"""What a model reaches that learns nothing from the graphs."""
+
+    labels: Sequence[int] = ()  # the numbers of labels of each class of the test split, if the metric is the accuracy
+    error: float = math.inf  # in a regression, the test metric of the constant that is best in training
+
+
+@dataclass(frozen=True)
 class Verdict:
     r"""The verdict about a mask, in one word and one sentence, and the best models by validation, with a mask and without."""
 
@@ -59,15 +67,17 @@ def decide(
     without: Mapping[str, Seeds],
     metric: str,
     maximize: bool,
-    labels: Sequence[int] = (),
+    by_chance: Chance | None = None,
     late: Mapping[str, float] | None = None,
 ) -> Verdict:
     r"""Compares the best model with a mask with the best one without, both chosen by validation, on their common seeds. A
-    difference counts from two standard errors on. If the metric is the accuracy, the numbers of labels of each class of the
-    test split may be given. Then one of the models has to be better than the most frequent class, and the error includes
-    that of so few labels, as if the models erred independently. A gain that is not larger than what the model without a mask
-    still gained :obj:`late` in its training may vanish in a longer one.
+    difference counts from two standard errors on. One of the models has to be better than the most frequent class or a
+    constant. With the numbers of labels of each class, the error includes that of so few labels, as if the models erred
+    independently. A gain that is not larger than what the model without a mask still gained :obj:`late` in its training may
+    vanish in a longer one.
     """
+    by_chance = by_chance or Chance()
+    labels = by_chance.labels
     one, other = best_model(masked, metric, maximize), best_model(without, metric, maximize)
     differences = gains(masked[one], without[other], metric, maximize)
     gain, error = mean_error(differences)
@@ -75,18 +85,28 @@ def decide(
     chance = math.sqrt(sum(mean * (1 - mean) for mean in means) / sum(labels)) if labels else 0.0
 
     against = f'the best without a mask ({other})'
-    seen = f'Undecided: {one} has {gain:+.3f} ± {error:.3f} {metric} over {against}'
     count = len(differences)
 
+    def has(number: str, than: str) -> str:
+        if maximize:
+            return f'{one} has {"-" if gain < 0 else "+"}{number} {metric} over {than}'
+        return f'{one} has {number} {metric} {"more" if gain < 0 else "less"} than {than}'
+
+    seen = f'Undecided: {has(f"{abs(gain):.3f} ± {error:.3f}", against)}'
+
     def say() -> tuple[str, str]:
+        if min(means) >= by_chance.error:
+            no_better = f'no model is better than a constant ({metric} {by_chance.error:.3g})'
+            remedy = 'Train longer, add features, or divide the labels by their standard deviation.'
+            return 'none', f'No gain seen: {no_better}. {remedy}'
         if labels and max(means) <= (majority := max(labels) / sum(labels)):
             no_better = f'no model is better than the most frequent class ({majority:.0%})'
             return 'none', f'No gain seen: {no_better}. Train longer, or add features.'
         if math.isnan(error):
-            single = f'{one} has {gain:+.3g} {metric} over {other} with one seed'
-            return 'undecided', f'Undecided: {single}. Two more would show an error.'
+            single = has(f'{abs(gain):.3g}', other)
+            return 'undecided', f'Undecided: {single} with one seed. Two more would show an error.'
         if error == 0 and gain != 0:  # of few test labels: how far the difference varies has not been seen
-            same = f'{one} has {gain:+.3f} {metric} over {other} in each of {count} seeds'
+            same = f'{has(f"{abs(gain):.3f}", other)} in each of {count} seeds'
             return 'undecided', f'Undecided: {same}, so that its error is not known. More seeds would show it.'
         shown = f'{abs(gain):.3f} ± {error:.3f} {metric}'
         found = verdict(gain, math.hypot(error, chance))

@@ -3,9 +3,10 @@ r"""The loss and the metrics of an epoch, computed by GraphGym, and the metric t
 from __future__ import annotations
 
 import json
+import sys
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def regression_scores(true: Tensor, pred: Tensor) -> dict[str, float]:
     """
     error = (true - pred.view_as(true)).double().view(true.size(0), -1)
     mae, mse = (float(e.nanmean(0).nanmean()) for e in (error.abs(), error.square()))
-    return {name: round(value, cfg.round) for name, value in {'mae': mae, 'mse': mse, 'rmse': mse**0.5}.items()}
+    return {'mae': mae, 'mse': mse, 'rmse': mse**0.5}
 
 
 LOWER_IS_BETTER = ('loss', 'mae', 'mse', 'rmse')
@@ -107,6 +108,16 @@ def check_metric_best() -> None:
 def higher_is_better(metric: str) -> bool:
     r"""Returns whether larger values of a metric are better."""
     return metric not in LOWER_IS_BETTER and cfg.metric_agg != 'argmin'
+
+
+@contextmanager
+def _unrounded() -> Iterator[None]:
+    r"""Keeps GraphGym from rounding metrics, by which the best epoch is chosen, to :obj:`cfg.round` digits."""
+    digits, cfg.round = cfg.round, sys.float_info.dig
+    try:
+        yield
+    finally:
+        cfg.round = digits
 
 
 class EpochMeter:
@@ -147,11 +158,18 @@ class EpochMeter:
         counts = [int((~batch['true'].isnan()).sum()) for batch in batches]
         if sum(counts) == 0:
             return {}
-        with warnings.catch_warnings():
+        loss = sum(batch['loss'] * count for batch, count in zip(batches, counts, strict=True)) / sum(counts)
+        with warnings.catch_warnings(), _unrounded():
             warnings.filterwarnings('ignore', message='.* is ill-defined')  # 0 if a class is never predicted
-            return self._row(batches, counts, epoch)
+            scores = self._scores(batches, loss)
+        logger = self.logger
+        if epoch is not None and rank() == 0:
+            # Which write_epoch would compute again.
+            logger[logger.task_type] = lambda: {name: round(value, cfg.round) for name, value in scores.items()}
+            logger.write_epoch(epoch)
+        return {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
 
-    def _row(self, batches: list[dict[str, Any]], counts: list[int], epoch: int | None) -> Row:
+    def _scores(self, batches: list[dict[str, Any]], loss: float) -> dict[str, float]:
         logger = self.logger
         logger.reset()
         measured = [batch.pop('measured') for batch in batches]
@@ -161,35 +179,29 @@ class EpochMeter:
             if of_sigmoids:
                 batch['pred'] = batch['pred'].float().sigmoid()
             logger.update_stats(**batch, params=cfg.params)
-        loss = sum(batch['loss'] * count for batch, count in zip(batches, counts, strict=True)) / sum(counts)
         logger['_loss'] = loss * logger['_size_current']
         if cfg.custom_metrics:
-            scores = {
+            return {
                 name: lookup('custom_metrics', name, register.metric_dict)(logger['_true'], logger['_pred'], self.task)
                 for name in cfg.custom_metrics
             }
-        else:
-            _, ordered = labelled_samples(logger['_true'], ordered)
-            logger['_true'], logger['_pred'] = labelled_samples(logger['_true'], logger['_pred'])
-            true = torch.cat(logger['_true'])
-            if self.task == 'regression' and true.is_floating_point() and bool(true.isnan().any()):
-                scores = regression_scores(true, torch.cat(logger['_pred']))
-            else:
-                scores = getattr(Logger, self.task)(logger) if hasattr(Logger, self.task) else {}
-            # Those of GraphGPS for several labels, or metric_best if it is one that GraphGym lacks.
-            for name, metric in METRICS_OF_GRAPHGPS.get(self.task, {}).items():
-                if name == 'auc' and self.task == 'classification_binary' and not of_sigmoids:
-                    continue  # that of GraphGym
-                if name in (*METRICS[self.task], cfg.metric_best):
-                    values = logger['_pred'] if name == 'accuracy-SBM' else ordered
-                    scores[name] = round(metric(logger['_true'], values, self.task), cfg.round)
-            for name in measured[0]:
-                scores[name] = round(float(torch.cat([batch[name] for batch in measured]).mean().nan_to_num()), cfg.round)
-            logger[logger.task_type] = lambda: scores  # which write_epoch would compute again
-        row = {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
-        if epoch is not None and rank() == 0:
-            logger.write_epoch(epoch)
-        return row
+        _, ordered = labelled_samples(logger['_true'], ordered)
+        logger['_true'], logger['_pred'] = labelled_samples(logger['_true'], logger['_pred'])
+        true = torch.cat(logger['_true'])
+        scores: dict[str, float] = {}
+        if self.task == 'regression' and true.is_floating_point() and bool(true.isnan().any()):
+            scores = regression_scores(true, torch.cat(logger['_pred']))
+        elif hasattr(Logger, self.task):
+            scores = getattr(Logger, self.task)(logger)
+        # Those of GraphGPS for several labels, or metric_best if it is one that GraphGym lacks.
+        for name, metric in METRICS_OF_GRAPHGPS.get(self.task, {}).items():
+            if name == 'auc' and self.task == 'classification_binary' and not of_sigmoids:
+                continue  # that of GraphGym
+            if name in (*METRICS[self.task], cfg.metric_best):
+                scores[name] = metric(logger['_true'], logger['_pred'] if name == 'accuracy-SBM' else ordered, self.task)
+        for name in measured[0]:
+            scores[name] = float(torch.cat([batch[name] for batch in measured]).mean().nan_to_num())
+        return scores
 
     def close(self) -> None:
         r"""Closes the TensorBoard writer, if any."""

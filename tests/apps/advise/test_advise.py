@@ -16,6 +16,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import networkx
+import numpy as np
 import pytest
 import torch
 import yaml
@@ -27,6 +28,7 @@ from pyg_topomask.__main__ import main
 from pyg_topomask.apps.advise import advise, trials
 from pyg_topomask.apps.advise.advise import _graphs
 from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
+from pyg_topomask.apps.advise.report import Chance
 from pyg_topomask.apps.runs.run import locked
 from pyg_topomask.apps.train import train
 from pyg_topomask.graphgym.configuration import load_config
@@ -256,7 +258,32 @@ def test_the_labels_that_count_are_those_of_the_test_split_or_else_of_validation
     data = Data(y=torch.tensor([0, 1, 0, 1, 1]), val_mask=val, **{name: last})
     monkeypatch.setitem(_graphs.__globals__, 'create_loaders', lambda: [SimpleNamespace(dataset=[data])])
     load_config('lookup-trees', ['dataset.task', 'node'])
-    assert _graphs() == ([data], counts)
+    assert _graphs() == ([data], Chance(counts))
+
+
+@pytest.mark.parametrize(('metric', 'constant'), [('mae', [1.5, 20.0]), ('mse', [2.0, 20.0])])
+def test_the_error_of_a_constant_is_that_of_the_best_in_training(
+    monkeypatch: pytest.MonkeyPatch, metric: str, constant: list[float]
+) -> None:
+    nan = float('nan')
+    train = [[1.0, nan], [1.0, 10.0], [2.0, 30.0], [4.0, 20.0], [nan, nan]]
+    test = [[3.0, 20.0], [nan, 23.0]]
+    datasets = [[Data(y=torch.tensor([y])) for y in labels] for labels in (train, train[:1], test)]
+    monkeypatch.setitem(_graphs.__globals__, 'create_loaders', lambda: [SimpleNamespace(dataset=each) for each in datasets])
+    load_config('graph-properties', ['metric_best', metric])
+    errors = [np.abs(np.array([3.0]) - constant[0]), np.abs(np.array([20.0, 23.0]) - constant[1])]
+    expected = np.mean([np.mean(error if metric == 'mae' else error**2) for error in errors])
+    assert _graphs()[1] == Chance(error=pytest.approx(expected))
+
+
+def test_labels_that_are_missing_are_no_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = torch.tensor([1.0, float('nan'), 0.0, float('nan'), 1.0, float('nan')])
+    graphs = [Data(y=y, edge_index=torch.tensor([[0], [1]]), num_nodes=6)]
+    assert profile(graphs, classes=True).majority == pytest.approx(2 / 3)
+    monkeypatch.setitem(_graphs.__globals__, 'create_loaders', lambda: [SimpleNamespace(dataset=graphs)] * 3)
+    for task in ('classification', 'classification_binary'):
+        load_config('lookup-trees', ['dataset.task_type', task])
+        assert _graphs()[1] == Chance([1, 2])
 
 
 def test_no_seed_begins_after_the_time(monkeypatch: pytest.MonkeyPatch) -> None:

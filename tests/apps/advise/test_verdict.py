@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from pyg_topomask.apps.advise.report import Verdict, decide
+from pyg_topomask.apps.advise.report import Chance, Verdict, decide
 
 
 def runs(*test: float, val: float | None = None) -> dict[int, dict[str, float]]:
@@ -44,10 +44,28 @@ def test_a_difference_that_never_varies_has_no_known_error() -> None:
     assert (verdict.word, '+0.100 accuracy over GIN+None in each of 2 seeds' in verdict.sentence) == ('undecided', True)
 
 
+def test_differences_of_errors_are_more_or_less(subtests: pytest.Subtests) -> None:
+    for masked, without, said in [
+        ((0.60, 0.60, 0.60), (0.60, 0.64, 0.62), 'Undecided: GIN+Hop has 0.020 ± 0.012 accuracy less than the best without'),
+        ((0.5, 0.5), (0.6, 0.6), 'Undecided: GIN+Hop has 0.100 accuracy less than GIN+None in each of 2 seeds'),
+        ((0.62,), (0.61,), 'Undecided: GIN+Hop has 0.01 accuracy more than GIN+None with one seed'),
+    ]:
+        with subtests.test(said=said):
+            assert judge(masked, without, maximize=False).sentence.startswith(said)
+
+
+@pytest.mark.parametrize(('constant', 'word'), [(0.599, 'none'), (0.601, 'gain')])
+def test_no_gain_counts_above_the_error_of_a_constant(constant: float, word: str) -> None:
+    masked, without = {'GIN+Hop': runs(0.59, 0.6, 0.61)}, {'GIN+None': runs(0.9, 0.92, 0.91)}
+    verdict = decide(masked, without, 'accuracy', False, Chance(error=constant))
+    assert verdict.word == word
+    assert ('no model is better than a constant (accuracy 0.599)' in verdict.sentence) == (word == 'none')
+
+
 @pytest.mark.parametrize(('frequent', 'word'), [(915, 'gain'), (920, 'none')])
 def test_no_gain_counts_below_the_most_frequent_class(frequent: int, word: str) -> None:
     masked, without = {'GIN+Hop': runs(0.91, 0.92, 0.93)}, {'GIN+None': runs(0.6, 0.62, 0.61)}
-    verdict = decide(masked, without, 'accuracy', True, [1000 - frequent, frequent])
+    verdict = decide(masked, without, 'accuracy', True, Chance([1000 - frequent, frequent]))
     assert verdict.word == word
     assert ('better than the most frequent class (92%)' in verdict.sentence) == (word == 'none')
 
@@ -63,13 +81,13 @@ def test_no_gain_counts_below_the_most_frequent_class(frequent: int, word: str) 
 )
 def test_few_test_labels_add_to_the_error(labels: int, word: str, said: str) -> None:
     masked, without = {'GIN+Hop': runs(0.69, 0.7, 0.71)}, {'GIN+None': runs(0.607320508, 0.6, 0.592679492)}
-    verdict = decide(masked, without, 'accuracy', True, [labels // 2, labels - labels // 2])
+    verdict = decide(masked, without, 'accuracy', True, Chance([labels // 2, labels - labels // 2]))
     assert (verdict.word, said in verdict.sentence) == (word, True)
 
 
 def test_a_bound_includes_the_error_of_few_test_labels() -> None:
     masked, without = {'GIN+Hop': runs(0.7, 0.7)}, {'GIN+None': runs(0.68, 0.71)}  # a gain of 0.005 +- 0.015
-    verdict = decide(masked, without, 'accuracy', True, [50, 50])
+    verdict = decide(masked, without, 'accuracy', True, Chance([50, 50]))
     bound = 0.005 + 2 * (0.015**2 + (0.7 * 0.3 + 0.695 * 0.305) / 100) ** 0.5
     assert (verdict.word, f'A gain above {bound:.2g} would have shown' in verdict.sentence) == ('none', True)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -96,6 +97,21 @@ def test_the_loss_of_an_epoch_is_a_mean_over_labels(tmp_path: Path) -> None:
         label = torch.tensor(values)
         meter.update(label, label.nan_to_num(), torch.tensor(loss), 0.1, 0.0)
     assert meter.finish()['val_loss'] == pytest.approx((3 * 1.0 + 1 * 5.0) / 4)
+
+
+@pytest.mark.parametrize('missing', [False, True])
+def test_metrics_that_choose_the_best_epoch_are_not_rounded(tmp_path: Path, missing: bool) -> None:
+    set_cfg(cfg)
+    cfg.share.dim_out, cfg.dataset.task_type, cfg.params, cfg.run_dir = 1, 'regression', 0, str(tmp_path)
+    meter, digits = EpochMeter('val'), cfg.round
+    true = torch.tensor([1.0, 2.0, NAN if missing else 1.0])
+    meter.update(true, torch.tensor([1.01, 2.02, 1.0]), torch.tensor(0.0), 0.1, 0.0)
+    row, errors = meter.finish(0), np.array([0.01, 0.02] if missing else [0.01, 0.02, 0.0])
+    expected = {'mae': errors.mean(), 'mse': np.square(errors).mean(), 'rmse': np.square(errors).mean() ** 0.5}
+    assert {name: row[f'val_{name}'] for name in expected} == pytest.approx(expected, rel=1e-4)
+    (line,) = (tmp_path / 'val' / 'stats.json').read_text().splitlines()
+    assert {name: json.loads(line)[name] for name in expected} == {name: round(row[f'val_{name}'], digits) for name in expected}
+    assert cfg.round == digits
 
 
 def test_average_precision_over_labelled_entries() -> None:
