@@ -262,8 +262,8 @@ def fit_mask(mask: Mask, heads: int) -> None:
     """
     if not isinstance(mask, Mask):
         raise ArgumentError('mask', repr(mask), f'a Mask, such as GRFMask(heads={heads})', instance_of(mask))
-    if mask.heads == 1:
-        mask.take_heads(heads)
+    if mask.heads in (1, heads):
+        mask.take_heads(heads)  # or its parts, of which one may have as many heads
     if mask.heads not in (1, heads):
         raise ArgumentError('mask', f'a mask of {mask.heads} heads for heads={heads}', f'1 and {heads}')
 

@@ -143,7 +143,7 @@ class MaskedLinearAttention(ReadsGraph, CoefficientMessages):
         out_channels: int | None = None,
         sums: bool = False,
     ) -> None:
-        super().__init__(getattr(mask, 'flow', None) or 'source_to_target')
+        super().__init__(getattr(mask, 'flow_of_attention', None) or 'source_to_target')
         out_channels = resolve_channels(channels, out_channels, heads)
         check_probability(dropout=dropout)
         check_choice(ROUTES, route=route)

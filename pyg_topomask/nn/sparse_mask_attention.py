@@ -50,7 +50,7 @@ class SparseMaskAttention(ExplicitAttention):
         out_channels: int | None = None,
         edge_dim: int | None = None,
     ) -> None:
-        flow = getattr(mask, 'flow', None) or 'source_to_target'
+        flow = getattr(mask, 'flow_of_attention', None) or 'source_to_target'
         super().__init__(channels, heads, dropout, bias, out_channels, flow=flow, edge_dim=edge_dim)
         fit_mask(mask, heads)
         self.mask = mask

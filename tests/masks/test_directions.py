@@ -129,6 +129,20 @@ PHRASES = {
     'counted': 'follows no edge',
     'unused': 'ignores edges',
 }
+
+
+def test_compositions_show_the_flow_of_their_attention(subtests: pytest.Subtests) -> None:
+    hop, outgoing = masks.HopMask(), masks.HopMask(flow='target_to_source')
+    for mask, shown in [
+        (hop + hop, 'heads=1, edges followed\n'),
+        (hop.T, "heads=1, flow='target_to_source', edges followed\n"),
+        (outgoing.T, 'heads=1, edges followed\n'),
+        (hop + outgoing, 'heads=1\n'),
+    ]:
+        with subtests.test(mask=mask):
+            assert shown in repr(mask).split('(masks)')[0]
+
+
 COMPOSED = ('SumMask', 'HadamardMask', 'MultiHeadMask', 'ScaledMask', 'TransposedMask')
 
 

@@ -57,6 +57,9 @@ def test_parts_of_composed_masks_take_the_heads_too() -> None:
         layer = nn.MaskedLinearAttention(16, 2, mask)
         assert layer.mask.heads == 2
         assert layer(torch.randn(3, 16), torch.tensor([[0, 1], [1, 0]])).shape == (3, 16)
+    for other in (masks.PowerSeriesMask(heads=4), masks.PackingMask(heads=4), masks.SinDegreeMask(heads=4), torch.rand(4)):
+        composed = masks.HopMask() * other
+        assert nn.MaskedLinearAttention(16, 4, composed).mask.parts[0].heads == 4
     with pytest.raises(ArgumentError, match=r'^mask: got a mask of 2 heads for heads=4'):
         nn.MaskedLinearAttention(16, 4, masks.MultiHeadMask(masks.HopMask(), masks.HopMask()))
 

@@ -18,7 +18,7 @@ from torch_geometric.utils import scatter, softmax
 
 from pyg_topomask import Graph
 from pyg_topomask.graphs import locality
-from pyg_topomask.masks import AdjacencyMask, GRFMask, HopMask, SinDegreeMask
+from pyg_topomask.masks import AdjacencyMask, ExpanderMask, GRFMask, HopMask, Mask, SinDegreeMask
 from pyg_topomask.nn import (
     AsymmetricGRFAttention,
     EdgeWeights,
@@ -54,6 +54,29 @@ LAYERS: dict[str, Callable[[], ExplicitAttention]] = {
         CHANNELS, HEADS, k=1, val_dim=5, extra_edges='input', flow='target_to_source', edge_dim=DIM
     ),
 }
+
+
+OUTGOING = 'target_to_source'
+
+
+@pytest.mark.parametrize(
+    ('mask', 'rows'),
+    [
+        (lambda: HopMask(max_hops=1), [1, 2, 3]),
+        (lambda: HopMask(max_hops=1, flow=OUTGOING), [0, 1, 2]),
+        (lambda: HopMask(max_hops=1, flow=OUTGOING) * SinDegreeMask(), [0, 1, 2]),
+        (lambda: HopMask(max_hops=1).T * SinDegreeMask(), [0, 1, 2]),
+        (lambda: HopMask(max_hops=1) * SinDegreeMask(flow=OUTGOING), [1, 2, 3]),
+        (lambda: HopMask(max_hops=1, flow=OUTGOING) * ExpanderMask(input_edges=False), [0, 1, 2]),
+        (lambda: SinDegreeMask(flow=OUTGOING), [1, 2, 3]),
+    ],
+)
+def test_features_of_edges_are_those_along_which_the_mask_attends(mask: Callable[[], Mask], rows: list[int]) -> None:
+    """On a directed path: node i + 1 has the edge from node i, and with the other flow node i has it."""
+    layer, x = random(under(mask())).float(), torch.randn(4, CHANNELS)
+    edge_index = torch.tensor([[0, 1, 2], [1, 2, 3]])
+    out, plain = (layer(x, edge_index, edge_attr=features) for features in (torch.randn(3, DIM), torch.zeros(3, DIM)))
+    assert (out - plain).abs().amax(1).gt(1e-6).nonzero().flatten().tolist() == rows
 
 
 def random(layer: ExplicitAttention) -> ExplicitAttention:

@@ -203,6 +203,11 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     def extra_repr(self) -> str:
         return f'heads={self.heads}{self._changed()}{self._directed()}'
 
+    @property
+    def flow_of_attention(self) -> str | None:
+        r"""The direction in which attention follows edges, or :obj:`None` if it follows none, or if several masks differ."""
+        return None if self.direction in ('unused', 'counted') else getattr(self, 'flow', None)
+
     def _directed(self) -> str:
         return '' if self.direction is None else f', edges {self.direction}'
 
@@ -292,8 +297,13 @@ class ComposedMask(Mask):
     @property
     def flow(self) -> str | None:
         r"""The common direction of attention along edges, or :obj:`None` if the directions of the masks differ."""
-        flows = {flow for mask in self.parts if (flow := getattr(mask, 'flow', None)) is not None}
+        flows = {flow for mask in self.parts if (flow := mask.flow_of_attention) is not None}
         return flows.pop() if len(flows) == 1 else None
+
+    def _directed(self) -> str:
+        if self.direction != 'followed' or self.flow == FLOWS[0]:
+            return super()._directed()
+        return '' if self.flow is None else f', flow={self.flow!r}{super()._directed()}'
 
     def settings(self) -> Hashable:
         return (type(self), *(mask.settings() for mask in self.parts))
@@ -316,7 +326,7 @@ class ComposedMask(Mask):
     def take_heads(self, heads: int) -> None:
         for mask in self.parts:
             mask.take_heads(heads)
-        self.heads = max(mask.heads for mask in self.parts)
+        self.heads = max(self.heads, *(mask.heads for mask in self.parts))
 
 
 class SumMask(ComposedMask):
@@ -409,6 +419,9 @@ class MultiHeadMask(ComposedMask):
 
     def take_heads(self, heads: int) -> None:
         r"""Does nothing: the number of masks decides."""
+
+    def take_heads(self, heads: int) -> None:
+        r"""Does nothing: the masks are those of the heads."""
 
     def of_head(self, head: int) -> Mask:
         part, *rest = self.parts
