@@ -117,7 +117,8 @@ def attention(word: str, channels: int, heads: int = 1, **options: Any) -> Modul
             :obj:`"RWGNK"`, :obj:`"SinDegree"`, :obj:`"StochasticRPE"`, :obj:`"Toeplitz"` and :obj:`"Tree"`.
         channels (int): Size of each input sample.
         heads (int): The number of heads. (default: :obj:`1`)
-        **options (optional): Arguments of the layer and of its mask, such as :obj:`max_hops` of :obj:`"Hop"`.
+        **options (optional): Arguments of the layer and of its mask, such as :obj:`max_hops` of :obj:`"Hop"`. Beside
+            :obj:`feature_map="softmax"`, :obj:`dropout` applies to the coefficients.
 
     Returns:
         torch.nn.Module: The layer, called as :obj:`layer(x, edge_index, edge_weight, batch, graph)`.

@@ -10,6 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 from torch.nn import Module, MultiheadAttention
+from torch_geometric.data import Data
 from torch_geometric.nn import GPSConv
 from torch_geometric.nn.attention import PerformerAttention
 from torch_geometric.nn.attention.performer import generalized_kernel, linear_attention
@@ -125,7 +126,7 @@ class TopoGPSConv(GPSConv):
         edge_index: Adj,
         batch: Tensor | None = None,
         *,
-        graph: Graph | None = None,
+        graph: Graph | Data | None = None,
         **kwargs: Any,
     ) -> Any:
         r"""Runs the forward pass.
@@ -135,7 +136,7 @@ class TopoGPSConv(GPSConv):
             edge_index (torch.Tensor or SparseTensor): The edge indices, :obj:`[2, E]`, or :obj:`adj_t`, for :obj:`conv`, and
                 for :obj:`attn` if :obj:`graph` is not given.
             batch (torch.Tensor, optional): The graph of each node, :obj:`[N]`. (default: that of :obj:`graph`)
-            graph (Graph, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
+            graph (Graph or Data, optional): Passed on to :obj:`attn`, so that layers share prepared masks.
                 (default: :obj:`None`)
             **kwargs: Passed on to :obj:`conv`. :obj:`edge_weight` is passed on to :obj:`attn`, and to :obj:`conv` if it takes
                 it. :obj:`edge_weights` and an :obj:`attn` with :obj:`edge_dim` read :obj:`edge_attr`, which is passed on to
@@ -146,10 +147,11 @@ class TopoGPSConv(GPSConv):
             torch.Tensor or (torch.Tensor, torch.Tensor): The node features, :obj:`[N, channels]`, and the edge
             features if :obj:`conv` updates them.
         """
+        graph = Graph.shared(graph) if isinstance(graph, Data) else graph
         check_layer(graph, self)
         if self.conv is None and (unknown := set(kwargs) - {'edge_weight', 'edge_attr'}):
             raise TypeError(f'TopoGPSConv.forward() got an unexpected keyword argument {min(unknown)!r}')
-        if not self._told_of_weights and isinstance(graph, Graph) and 'edge_weight' not in kwargs and graph.is_weighted:
+        if not self._told_of_weights and graph is not None and 'edge_weight' not in kwargs and graph.is_weighted:
             self._told_of_weights = True
             warn(
                 f'edge_weight: got none for {type(self.conv).__name__}, and weights in graph. '

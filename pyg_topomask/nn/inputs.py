@@ -156,7 +156,7 @@ def no_edges(device: torch.device) -> Tensor:
 
 
 # The frames between an attention and the GPS layer that calls it as its local layer, or calls a module around it.
-_FRAMES = 16
+_FRAMES = 64
 
 
 def check_batch_of_gps_conv(x: Tensor) -> None:

@@ -190,10 +190,20 @@ def _all_entries(mask: MaskOperator | _OfPairs, segments: Segments, position: Te
         values = mask.at(mask.first[pattern.row.long()] + pattern.col)
         scale = mask.column_scale
         return Entries(pattern, values if scale is None else values * scale.t().index_select(1, pattern.col.long()))
+    rows = _all_rows(mask, segments, position, dtype)
+    return Entries(pattern, rows[pattern.col.long(), :, position[pattern.row.long()]].t())
+
+
+def _all_rows(mask: MaskOperator, segments: Segments, position: Tensor, dtype: torch.dtype) -> Tensor:
     groups = groups_of_constants(segments.constants(), segments.num_nodes)
     with torch.autocast(device_type=position.device.type, enabled=False):
-        rows = mask.rows(Slots(position, groups, 0, segments.largest), dtype)
-    return Entries(pattern, rows[pattern.col.long(), :, position[pattern.row.long()]].t())
+        return mask.rows(Slots(position, groups, 0, segments.largest), dtype)
+
+
+def matrix_of_one_graph(mask: MaskOperator) -> Tensor:
+    r"""Returns the matrix of a mask of one graph, :obj:`[H or 1, N, N]`. Entries of 0 are exact, unlike those of products."""
+    dtype = torch.promote_types(mask.dtype, torch.float32)
+    return _all_rows(mask, mask.segments, mask.segments.position, dtype).permute(1, 2, 0)
 
 
 def _slots(inputs: AttentionInputs, position: Tensor, groups: Sequence[SegmentGroup]) -> Iterator[Slots]:

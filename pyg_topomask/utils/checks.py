@@ -139,6 +139,7 @@ def check_batch(batch: Tensor, num_nodes: int) -> None:
             'batch',
             f'a vector that is not ascending, {int(batch[node + 1])} after {int(batch[node])}',
             'graph ids in ascending order',
+            'order = batch.argsort(stable=True) sorts x[order], and order.argsort()[edge_index] has the new numbers',
         )
 
 

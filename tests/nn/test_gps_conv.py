@@ -6,10 +6,12 @@ from graphs import GRAPH_NAMES, GRAPHS, small_graph, small_weighted_graph, uneve
 from torch import Tensor
 from torch.nn import Linear
 from torch_geometric.nn import GATConv, GCNConv, GINEConv, GPSConv, MessagePassing, SAGEConv
+from torch_geometric.utils import subgraph
 
 from pyg_topomask import Graph
+from pyg_topomask.errors import ArgumentError
 from pyg_topomask.masks import HopMask
-from pyg_topomask.nn import GRFAttention, MaskedLinearAttention, TopoGPSConv
+from pyg_topomask.nn import GRFAttention, HopAttention, MaskedLinearAttention, TopoGPSConv
 
 
 def attention() -> GRFAttention:
@@ -278,3 +280,19 @@ def test_arguments_of_a_convolution_without_one() -> None:
     layer(features(2), edge_index, edge_attr=torch.ones(2, 3))  # once
     with pytest.raises(TypeError, match=r"^TopoGPSConv.forward\(\) got an unexpected keyword argument 'bacth'"):
         layer(features(2), edge_index, bacth=torch.zeros(2, dtype=torch.long))
+
+
+def test_disjoint_samples_whose_nodes_are_mixed() -> None:
+    """The sample of pyg-lib's DisjointNeighborTest, of nodes 2 and 3 of a cycle: what docs/layers.md says to do with it."""
+    edge_index = torch.tensor([[2, 3, 4, 5, 6, 0, 0, 7, 8, 1, 1, 9], [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]])
+    batch, x = torch.tensor([0, 1, 0, 0, 1, 1, 0, 0, 1, 1]), torch.randn(10, 8)
+    layer = TopoGPSConv(8, SAGEConv(8, 8), norm='layer_norm', attn=HopAttention(8, 2)).eval()
+    with pytest.raises(ArgumentError, match=r'^batch: got a vector that is not ascending, 0 after 1; .*argsort\(stable=True\)'):
+        layer(x, edge_index, batch)
+    order = batch.argsort(stable=True)
+    place = order.argsort()
+    out = layer(x[order], place[edge_index], batch[order])[place]
+    for sample in (0, 1):
+        nodes = batch == sample
+        alone, _ = subgraph(nodes, edge_index, relabel_nodes=True)
+        torch.testing.assert_close(out[nodes], layer(x[nodes], alone))

@@ -2,6 +2,7 @@
 
 import warnings
 from collections.abc import Callable
+from functools import reduce
 
 import networkx as nx
 import pytest
@@ -254,7 +255,7 @@ class Around(torch.nn.Module):
 def test_attention_in_gps_layers_of_pyg_does_not_mix_graphs(name: str) -> None:
     data = Batch.from_data_list([small_graph(), small_graph()])
     x = torch.randn(12, 16)
-    for around in (lambda layer: layer, Around):
+    for around in (lambda layer: layer, Around, lambda layer: reduce(lambda inner, _: Around(inner), range(6), layer)):
         gps = GPSConv(16, around(BEYOND_EDGES[name]()), heads=4, norm=None).eval()
         with pytest.raises(ArgumentError, match=r'^batch: got None for several graphs: GPSConv of PyG gives its conv no batch'):
             gps(x, data.edge_index, data.batch)

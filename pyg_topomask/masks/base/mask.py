@@ -154,11 +154,11 @@ class Mask(Arithmetic, HeadsOfLayer, ABC):
     @torch.compiler.disable  # torch.compile does not copy modules
     def _bound_by_head(self, graph: Graph, weight: Tensor, generator: torch.Generator | None) -> MaskOperator:
         r"""Binds the mask of each head to the graph with the weights of this head."""
+        heads = [self.of_head(head) for head in range(self.heads)]
         if weight.size(1) != self.heads:
             given = f'weights of {weight.size(1)} heads for a {type(self).__name__} of {self.heads}'
             remedy = f'make the mask with heads={weight.size(1)}'
-            raise ArgumentError('edge_weight', given, f'shapes [E] and [E, {self.heads}]', remedy)
-        heads = [self.of_head(head) for head in range(self.heads)]
+            raise ArgumentError('edge_weight', given, f'shape [E, {self.heads}]' if self.heads > 1 else 'shape [E]', remedy)
         pairs = zip(heads, weight.unbind(1), strict=True)
         return Heads(tuple(mask(graph.with_weights(each), generator) for mask, each in pairs))
 
@@ -419,9 +419,6 @@ class MultiHeadMask(ComposedMask):
 
     def take_heads(self, heads: int) -> None:
         r"""Does nothing: the number of masks decides."""
-
-    def take_heads(self, heads: int) -> None:
-        r"""Does nothing: the masks are those of the heads."""
 
     def of_head(self, head: int) -> Mask:
         part, *rest = self.parts

@@ -23,6 +23,7 @@ from pyg_topomask.masks import DenseMask, LowRankMask, Mask, PackingMask
 from pyg_topomask.nn.inputs import check_heads, fit_mask
 from pyg_topomask.ops import masked_linear_attention
 from pyg_topomask.ops.masked_linear_attention import dense_linear_attention
+from pyg_topomask.ops.softmax_attention import matrix_of_one_graph
 from pyg_topomask.utils.checks import check_choice, check_probability, check_size, check_whole
 from pyg_topomask.utils.functorch import outside_transforms
 
@@ -186,15 +187,14 @@ class GridAttention(torch.nn.Module):
         q, k, v = (tensor.transpose(1, 2) for tensor in (q, k, v))
         if self.mask is None:
             return F.scaled_dot_product_attention(q, k, v).transpose(1, 2)
-        with torch.autocast(v.device.type, enabled=False):
-            matrix = self.mask(graph(1)).to_dense()
-        # Entries below the rounding of their row count as 0.
+        matrix = matrix_of_one_graph(self.mask(graph(1)))
+        # Some kernels have the error of their series.
         rounding = 16 * torch.finfo(matrix.dtype).eps * matrix.detach().abs().amax(dim=-1, keepdim=True)
         if bool((matrix < -rounding).any()):
             given = f'entries down to {matrix.min().item():.3g} for attention="softmax"'
             accepted = 'masks without negative entries, such as GRFMask(positive=True), whose entries stay positive in training'
             raise ArgumentError('mask', given, accepted)
-        absent = matrix <= rounding
+        absent = matrix <= 0
         empty = absent.all(dim=-1, keepdim=True)
         # The fills avoid log(0) and rows of -inf. Their gradients would be NaN.
         bias = matrix.masked_fill(absent, 1.0).log().masked_fill(absent & ~empty, -math.inf)

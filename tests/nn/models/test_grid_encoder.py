@@ -10,7 +10,7 @@ from rounding import BOUND, relative_error
 from torch import Tensor
 
 from pyg_topomask import Graph
-from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, LowRankMask, Mask, PackingMask, ToeplitzMask
+from pyg_topomask.masks import AdjacencyMask, DenseMask, GRFMask, HopMask, LowRankMask, Mask, PackingMask, ToeplitzMask
 from pyg_topomask.nn.models.grid_encoder import GridAttention, GridEncoder
 
 HEADS, CHANNELS = 2, 8
@@ -185,8 +185,7 @@ def test_softmax_takes_a_positive_mask_with_rounding_below_zero() -> None:
     attend = encoder.blocks[0].attention
     matrix = attend.mask(encoder.graph(1)).to_dense()[0].detach()
     assert float(matrix.min()) < 0  # where the mask has zeros
-    # Scores are small: those of entries that count as zero, being below the rounding, would show otherwise.
-    q, k, v = 0.5 * torch.randn(3, 2, 256, 4, 4).double()
+    q, k, v = 3.0 * torch.randn(3, 2, 256, 4, 4).double()
     place = np.indices((16, 16)).reshape(2, -1)
     distance = np.abs(place[:, :, None] - place[:, None]).sum(0)
     exact = np.where(distance <= 9, np.tanh(0.2) ** distance, 0.0)
@@ -194,6 +193,19 @@ def test_softmax_takes_a_positive_mask_with_rounding_below_zero() -> None:
     for image in range(2):
         expected, _ = softmax_attention(q[image].numpy(), k[image].numpy(), v[image].numpy(), exact[None])
         np.testing.assert_allclose(out[image], expected, atol=1e-4)
+
+
+def test_small_entries_count_and_are_learned() -> None:
+    f = torch.tensor([1e-9, 1.0, 1e-6])
+    encoder = GridEncoder(4, 4, 16, 1, 4, 32, lambda layer: HopMask(4, max_hops=2, f=f), attention='softmax')
+    attend = encoder.blocks[0].attention
+    q, k, v = 8 * torch.randn(3, 1, 16, 4, 4)
+    matrix = attend.mask(encoder.graph(1)).to_dense().detach().double().numpy()
+    out = attend._softmax(q, k, v, encoder.graph)
+    expected, _ = softmax_attention(*(tensor[0].double().numpy() for tensor in (q, k, v)), matrix)
+    np.testing.assert_allclose(out[0].detach().numpy(), expected, rtol=1e-3, atol=1e-4)
+    out.sum().backward()
+    assert (attend.mask.raw_f.grad != 0).all()
 
 
 def test_dropout_is_of_attention_and_of_the_other_branch_in_training() -> None:
