@@ -121,7 +121,7 @@ def advise(
     masked, without = trials.of(True), trials.of(False)
     if not masked or not without:
         kind = 'without' if masked else 'with'
-        raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(trials.failures.values())}')
+        raise ValueError(f'no model {kind} a mask could be trained: {"; ".join(dict.fromkeys(trials.failures.values()))}')
     late = {model.name: trials.late_gain(model) for model in models if model.name in without}
     verdict = decide(masked, without, trials.metric, trials.maximize, chance, late)
     winner = verdict.masked if verdict.word == 'gain' else verdict.without

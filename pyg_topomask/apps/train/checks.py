@@ -44,7 +44,8 @@ RANGES = {
     **dict.fromkeys(('train.batch_size', 'train.eval_period'), (1, 2**31 - 1)),
     **dict.fromkeys(('optim.num_warmup_epochs', 'optim.schedule_patience'), (0, 2**31 - 1)),
     **dict.fromkeys(('topomask.prepare_bytes', 'topomask.redraw_period'), (0, 2**31 - 1)),
-    'num_workers': (0, MAX_SIZE),
+    **dict.fromkeys(('gnn.layers_pre_mp', 'num_workers'), (0, MAX_SIZE)),
+    'round': (0, 15),
     'seed': (0, 2**32 - 1),
 }
 #: Further names that GraphGym's network looks up.
@@ -62,12 +63,16 @@ OF_LINKS = tuple(
 UNREAD = {
     **{f'posenc_{name}.pass_as_var': 'encodings are appended to the node features' for name in ('LapPE', 'RWSE')},
     **{f'dataset.split{part}': 'the split is that of the data set' for part in ('', '_dir', '_mode')},
+    'dataset.remove_feature': 'models read the features of the data set',
+    'dataset.to_undirected': 'topomask.transforms [ToUndirected] adds the reverse edges',
     'dataset.resample_disjoint': 'the edges that models see in training stay',
     **dict.fromkeys(OF_LINKS[1:], 'this is for edges of one graph: dataset.task link_pred'),
     'dataset.edge_message_ratio': 'this is for dataset.task link_pred with dataset.edge_train_mode disjoint',
     'gnn.layer_type': 'the layers of TopoGPSModel are those of gt.layer_type',
     'gnn.layers_mp': 'the layers of TopoGPSModel are gt.layers',
     'gnn.stage_type': 'TopoGPSModel has residual connections, and those of CustomGNN are gnn.residual',
+    'gt.gamma': 'only the layers of SAN have it, which are not here',
+    'gt.residual': 'the layers of TopoGPSModel have residual connections',
     'gt.full_graph': 'which nodes attend to which is what the attention says',
     'run_multiple_splits': 'one split is trained on; --repeat trains with several seeds',
     'train.ckpt_best': 'checkpoints of the best and of the last epoch are always written',
@@ -89,7 +94,8 @@ def check_options() -> None:
     for path, bounds in RANGES.items():
         check_whole(*bounds, **{path: option(path)})
     check_probability(**{'gt.dropout': cfg.gt.dropout})
-    check_not_negative(**{path: option(path) for path in ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr')})
+    rates = ('optim.base_lr', 'optim.weight_decay', 'optim.min_lr', 'optim.momentum')
+    check_not_negative(**{path: option(path) for path in rates})
     if cfg.optim.clip_grad_norm and not cfg.optim.clip_grad_norm_value > 0:
         raise ArgumentError('optim.clip_grad_norm_value', cfg.optim.clip_grad_norm_value, 'numbers above 0')
     check_choice(('argmax', 'argmin'), metric_agg=cfg.metric_agg)
@@ -168,6 +174,7 @@ def check_data(loaders: Sequence[Any]) -> None:
     for split, loader in zip(SPLITS, loaders, strict=False):
         if isinstance(loader.dataset, InMemoryDataset) and (loader.dataset.transform is None or draws_pairs(loader.dataset)):
             _check_features(loader.dataset._data)
+            _check_sizes(loader.dataset)
             labels = _stored_labels(loader.dataset, split) if len(loader.dataset) > 0 else torch.empty(0)
             if labels is not None and labels.size(0) == 0:
                 given = f'no sample in the {split} split of data set {cfg.dataset.name!r}'
@@ -177,8 +184,27 @@ def check_data(loaders: Sequence[Any]) -> None:
                 _check_tasks(labels, split)
 
 
+def _check_sizes(dataset: InMemoryDataset) -> None:
+    r"""Raises an error if a graph that is to be classified has no nodes: a batch may have no row for it."""
+    if cfg.gnn.head == 'graph' and 'x' in (dataset.slices or {}):
+        sizes = dataset.slices['x'].diff()[torch.tensor(dataset.indices())]
+        if bool((sizes == 0).any()):
+            given = f'no node in graph {dataset.indices()[int((sizes == 0).nonzero()[0])]} of data set {cfg.dataset.name!r}'
+            raise ArgumentError('x', given, 'at least one in each graph')
+
+
 def _check_features(data: Any) -> None:
-    r"""Raises an error if a model of this package or of GraphGym would turn stored features into NaN."""
+    r"""Raises an error if a model of this package or of GraphGym cannot read stored features, or would turn them into NaN."""
+    x = data.get('x')
+    read_as_they_are = not cfg.dataset.node_encoder or cfg.dataset.node_encoder_name.split('+')[0] == 'LinearNode'
+    if cfg.model.type in ('TopoGPSModel', 'CustomGNN', 'gnn') and read_as_they_are:
+        dtype = torch.get_default_dtype()
+        if not isinstance(x, Tensor) or x.dim() != 2 or x.dtype != dtype:
+            given = 'none' if not isinstance(x, Tensor) else f'shape {list(x.shape)} of {x.dtype}'
+            remedy = (
+                'topomask.transforms [Constant] adds features' if x is None else 'x.float(), and x.unsqueeze(1) for one number'
+            )
+            raise ArgumentError('x', f'{given} in data set {cfg.dataset.name!r}', f'{dtype} of shape [nodes, features]', remedy)
     for name in ('x', 'edge_attr', 'edge_weight') if cfg.model.type in (*MODELS, 'TopoGPSModel', 'CustomGNN', 'gnn') else ():
         values = data.get(name)
         if isinstance(values, Tensor) and not bool(values.isfinite().all()):

@@ -65,6 +65,10 @@ def warn_of_unused_options() -> None:
         'dataset.node_encoder': (not is_model or cfg.model.type == 'GKAT', without_model),
         'posenc_EquivStableLapPE': (layer == 'gt.layer_type' or not cfg.posenc_EquivStableLapPE.enable, layers),
     }
+    encoders = str(encoder).split('+') if cfg.model.type in ('TopoGPSModel', 'CustomGNN') else ['LapPE', 'RWSE']
+    for name in ('LapPE', 'RWSE'):
+        is_read = name in encoders or not cfg[f'posenc_{name}'].enable or 'posenc' in register.config_dict
+        readers[f'posenc_{name}'] = (is_read, f'dataset.node_encoder_name {encoder!r}')
     before = defaults()
     for path, (is_read, where) in readers.items():
         changed = _changed(option(path), option(path, before))

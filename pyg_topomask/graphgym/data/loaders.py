@@ -21,6 +21,7 @@ from pyg_topomask.utils.checks import check_whole
 
 #: Values of :obj:`train.sampler` and :obj:`val.sampler`. Other samplers of GraphGym lack an option or raise an error.
 SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
+MASKS = ('train_mask', 'val_mask', 'test_mask')
 
 
 class EpochSampler(Sampler[int]):
@@ -97,7 +98,7 @@ def _choose_split(loader: Any) -> bool:
     """
     data = (loader.data if loader.dataset is loader else getattr(loader.dataset, '_data', None)) or {}
     found = False
-    for name in ('train_mask', 'val_mask', 'test_mask'):
+    for name in MASKS:
         mask = data.get(name)
         if isinstance(mask, torch.Tensor) and mask.dim() == 2:
             check_whole(0, mask.size(1) - 1, **{'dataset.split_index': cfg.dataset.split_index})
@@ -133,13 +134,20 @@ def create_loaders() -> list[Any]:
         warn(f'dataset.split_index: got {cfg.dataset.split_index}, and the data set has no masks of several splits')
     data = getattr(loaders[0].dataset, '_data', None) or {}
     labels = data.get('y')
-    if cfg.dataset.task_type == 'classification' and isinstance(labels, torch.Tensor) and bool(labels.isnan().any()):
-        cfg.share.dim_out = labels[~labels.isnan()].unique().numel()  # GraphGym takes every NaN for a class
+    if cfg.dataset.task_type == 'classification' and isinstance(labels, torch.Tensor):
+        masks = [mask for name in MASKS if isinstance(mask := data.get(name), torch.Tensor) and mask.shape == labels.shape]
+        ignored = labels.isnan()
+        if masks:
+            ignored |= (labels < 0) & ~torch.stack(masks).any(0)
+        if bool(ignored.any()):  # GraphGym takes every NaN for a class, and what no mask selects
+            cfg.share.dim_out = labels[~ignored].unique().numel()
     if (size := size_of_edge_labels(loaders[0].dataset)) is not None:
         cfg.share.dim_out = size  # GraphGym takes that of y
     if len(loaders) < 2:
         given = f'{cfg.dataset.name!r} without a validation split, by which to choose the best epoch'
-        raise ArgumentError('dataset.name', given, 'data sets that have one')
+        raise ArgumentError(
+            'dataset.name', given, 'data sets that have one, such as train_mask, val_mask and test_mask of nodes'
+        )
     for group, loader in zip(('train', 'val'), loaders[:2], strict=True):
         sampler = cfg[group].sampler
         if sampler != 'full_batch' and type(loader) is DataLoader:

@@ -41,7 +41,7 @@ class Mine(InMemoryDataset):
         graphs = []
         for index, label in enumerate(labels):
             size = nodes if isinstance(nodes, int) else nodes.get(index, 3)
-            graphs.append(Data(x=torch.randn(size, 4), edge_index=path[:, : 2 * (size - 1)], y=label[None]))
+            graphs.append(Data(x=torch.randn(size, 4), edge_index=path[:, : 2 * max(size - 1, 0)], y=label[None]))
         self.data, self.slices = self.collate(graphs)
         for name, index in zip(
             ('train', 'val', 'test'), np.split(np.arange(len(labels)), [len(labels) // 2, -(len(labels) // 4)]), strict=True
@@ -204,6 +204,43 @@ def test_features_that_are_not_finite(run: Callable[..., dict[str, float]]) -> N
         ArgumentError, match=r"^x: got NaN or infinite numbers in data set 'mine', first in row 20 of \[48, 4\]"
     ):
         run(dataset, '')
+
+
+@pytest.mark.parametrize(
+    ('x', 'message'),
+    [
+        (
+            torch.ones(48, 4).double(),
+            r'^x: got shape \[48, 4\] of torch.float64 .*; accepted: torch.float32 of .*; x.float\(\)',
+        ),
+        (torch.ones(48, 4).long(), r'^x: got shape \[48, 4\] of torch.int64'),
+        (torch.ones(48), r'^x: got shape \[48\] of torch.float32 .*; x.float\(\), and x.unsqueeze\(1\) for one number'),
+        (None, r"^x: got none in data set 'mine'; .*; topomask.transforms \[Constant\] adds features"),
+    ],
+)
+def test_features_of_another_form(run: Callable[..., dict[str, float]], x: Tensor | None, message: str) -> None:
+    dataset = Mine(torch.tensor([0, 1, 2, 0] * 4))
+    if x is None:
+        del dataset._data.x, dataset.slices['x']
+        dataset._data._num_nodes, dataset._data.num_nodes = [3] * 16, 48
+    else:
+        dataset._data.x = x
+    with pytest.raises(ArgumentError, match=message):
+        run(dataset, '')
+
+
+def test_graphs_without_nodes(run: Callable[..., dict[str, float]]) -> None:
+    with pytest.raises(ArgumentError, match=r"^x: got no node in graph 5 of data set 'mine'; accepted: at least one"):
+        run(Mine(torch.tensor([0, 1, 2, 0] * 4), {5: 0}), '')
+
+
+def test_labels_that_no_mask_selects_are_no_classes(run: Callable[..., dict[str, float]]) -> None:
+    masks = {name: mask[:, 0] for name, mask in node_masks(1).items()}
+    outside = ~torch.stack(list(masks.values())).any(0)
+    labels = (torch.arange(60) // 3 % 2).masked_fill(outside, -1)
+    row = run(Nodes(masks, labels), f'{NODE_OPTIONS} metric_best auc', 'cora')
+    assert cfg.share.dim_out == 2  # two classes, for which there is an AUC
+    assert 0 <= row['test_auc'] <= 1
 
 
 class Nodes(InMemoryDataset):

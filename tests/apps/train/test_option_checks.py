@@ -133,6 +133,10 @@ def test_labels_of_nodes_in_several_graphs_need_another_head(tmp_path: Path, dig
         ('train.skip_train_eval', 'True'),
         ('wandb.use', 'True'),
         ('wandb.project', 'mine'),
+        ('dataset.to_undirected', 'True'),
+        ('dataset.remove_feature', 'True'),
+        ('gt.gamma', '5.0'),
+        ('gt.residual', 'False'),
     ],
 )
 def test_options_that_are_not_read_are_warned_of(digits: Path, option: str, value: str) -> None:
@@ -192,6 +196,9 @@ def test_bad_options(tmp_path: Path, digits: Path, small: list[str], subtests: p
         ('gt.layer_type None', '^gt.layer_type: got None; accepted: values of type str'),
         ('num_workers null', '^num_workers: got None; accepted: values of type int'),
         ('gt.dim_hidden 0', '^gt.dim_hidden: got 0'),
+        ('gnn.layers_pre_mp -3', '^gnn.layers_pre_mp: got -3'),
+        ('round -1', '^round: got -1'),
+        ('optim.momentum -3', '^optim.momentum: got -3'),
         ('gt.attn_dropout 1.5', '^gt.attn_dropout: got 1.5'),
         ('metric_agg max', "^metric_agg: got 'max'; accepted: argmax, argmin"),
         ('train.sampler nonsense', "^train.sampler: got 'nonsense'; accepted: full_batch, saint_edge, saint_node, saint_rw"),

@@ -81,9 +81,9 @@ def _ring(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize('sampler', SAMPLERS)
 def test_advice_is_on_the_whole_graph(configure: Callable[..., None], sampler: str) -> None:
     configure(f'{OPTIONS} train.sampler {sampler}', CORA)
-    graphs, labels = _graphs()
+    graphs, chance = _graphs()
     assert [graph.num_nodes for graph in graphs] == [60]
-    assert labels == [20]  # the nodes of the test split have one label
+    assert chance.labels == [20]  # the nodes of the test split have one label
 
 
 @pytest.mark.filterwarnings('ignore:train_mask. no batch of an epoch')

@@ -87,6 +87,17 @@ def test_encodings_that_nothing_reads(run: Run, recwarn: pytest.WarningsRecorder
         run('topomask.svd.rank 1')
 
 
+@pytest.mark.parametrize('name', ['LapPE', 'RWSE'])
+def test_positional_encodings_that_nothing_reads(run: Run, recwarn: pytest.WarningsRecorder, name: str) -> None:
+    options = f'posenc_{name}.enable True posenc_RWSE.kernel.times [1,2]'.split()[: 4 if name == 'RWSE' else 2]
+    run(' '.join(['dataset.node_encoder_name', f'LinearNode+{name}', *options]))
+    assert not recwarn.list
+    with pytest.warns(
+        UserWarning, match=f"^posenc_{name}: got enable.*, which nothing reads with dataset.node_encoder_name 'L"
+    ):
+        run(' '.join(options))
+
+
 @pytest.mark.parametrize(
     ('options', 'stored'),
     [
