@@ -40,7 +40,7 @@ for delay, step, changed in ((5, 5, True), (10, 5, True), (6, 3, True), (5, 1, F
                            for t in range(30, 60)]) for lag in range(1, 31)}  # fmt: skip
     true = max(right, key=right.get)
     seen = int(named[values.argmax()])
-    print(f'lag {delay}, step {step}: named {named[:4].tolist()}..., largest {values.max():.2f} bits at the delay named {seen}. '
+    print(f'lag {delay}, step {step}: names {named[:4].tolist()}..., largest {values.max():.2f} bits at the one named {seen}. '
           f'By partial correlations, largest {right[true]:.2f} bits at {true}, and {right[seen]:.2f} at {seen}')  # fmt: skip
     assert true == delay and values.max() > 0.8
     assert (seen != true) == changed, 'this has changed'
