@@ -256,6 +256,11 @@ def input_of(lin: Module) -> tuple[int, torch.dtype]:
     return int(channels), weight.dtype if isinstance(weight, Tensor) else torch.float32  # type: ignore[arg-type]
 
 
+def flow_under(mask: Any) -> str:
+    r"""Returns the direction in which an attention under a mask follows edges, PyG's own if the mask follows none."""
+    return (mask.flow_of_attention if isinstance(mask, Mask) else None) or 'source_to_target'
+
+
 def fit_mask(mask: Mask, heads: int) -> None:
     r"""Gives a mask that was made without heads those of the layer. Raises an error unless the mask then has :obj:`heads`
     heads, or one head that all share.

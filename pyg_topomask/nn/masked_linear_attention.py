@@ -23,6 +23,7 @@ from pyg_topomask.nn.inputs import (
     check_features,
     compiled_if_prepared,
     fit_mask,
+    flow_under,
     graph_for,
     input_of,
     linear,
@@ -143,7 +144,7 @@ class MaskedLinearAttention(ReadsGraph, CoefficientMessages):
         out_channels: int | None = None,
         sums: bool = False,
     ) -> None:
-        super().__init__(getattr(mask, 'flow_of_attention', None) or 'source_to_target')
+        super().__init__(flow_under(mask))
         out_channels = resolve_channels(channels, out_channels, heads)
         check_probability(dropout=dropout)
         check_choice(ROUTES, route=route)

@@ -13,7 +13,7 @@ from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, Mask
 from pyg_topomask.nn.edge_terms import TermsOfPairs, attention_with_edges_on
 from pyg_topomask.nn.explicit_attention import ExplicitAttention
-from pyg_topomask.nn.inputs import fit_mask, with_mask
+from pyg_topomask.nn.inputs import fit_mask, flow_under, with_mask
 from pyg_topomask.nn.masked_linear_attention import on_near_graph, resolve_feature_map
 from pyg_topomask.operators.base import MaskOperator
 from pyg_topomask.operators.forms import Entries
@@ -50,8 +50,7 @@ class SparseMaskAttention(ExplicitAttention):
         out_channels: int | None = None,
         edge_dim: int | None = None,
     ) -> None:
-        flow = getattr(mask, 'flow_of_attention', None) or 'source_to_target'
-        super().__init__(channels, heads, dropout, bias, out_channels, flow=flow, edge_dim=edge_dim)
+        super().__init__(channels, heads, dropout, bias, out_channels, flow=flow_under(mask), edge_dim=edge_dim)
         fit_mask(mask, heads)
         self.mask = mask
 
