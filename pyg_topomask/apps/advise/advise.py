@@ -273,7 +273,7 @@ def own_config(data: str | Path, folder: Path, arguments: Mapping[str, Any]) -> 
     arguments['digest'] = digest_of_files(*map(Path, dataset.raw_paths))  # a changed file is another configuration
     graph, one_graph = dataset[0], len(dataset) == 1
     classes = not graph.y.is_floating_point()
-    per_node = graph.y.size(0) == graph.num_nodes
+    per_graph = len(dataset._data.y) == len(dataset)  # the first graph may have one node
     labels = 1 if classes else graph.y.size(1)
     several = not classes and labels > 1 and bool(((dataset._data.y == 0) | (dataset._data.y == 1)).all())
     task = 'classification' if classes else 'classification_multilabel' if several else 'regression'
@@ -309,7 +309,7 @@ def own_config(data: str | Path, folder: Path, arguments: Mapping[str, Any]) -> 
             'batch_norm': True,
         },
         'gnn': {
-            'head': 'node' if one_graph else 'inductive_node' if per_node else 'graph',
+            'head': 'node' if one_graph else 'graph' if per_graph else 'inductive_node',
             'layers_pre_mp': 0,
             'layers_post_mp': 1,
             'dim_inner': WIDTH,

@@ -26,7 +26,7 @@ from torch_geometric.graphgym.config import cfg
 
 from pyg_topomask.__main__ import main
 from pyg_topomask.apps.advise import advise, trials
-from pyg_topomask.apps.advise.advise import _graphs
+from pyg_topomask.apps.advise.advise import _graphs, own_config
 from pyg_topomask.apps.advise.candidates import GraphProfile, candidates, profile
 from pyg_topomask.apps.advise.report import Chance
 from pyg_topomask.apps.runs.run import locked
@@ -364,6 +364,15 @@ def test_other_labels(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
     assert (report['metric'], report['maximize']) == (metric, kind != 'regression')
     assert report['models'][0]['model'] == local
     assert report['models'][0]['test'] != [0.5]  # it is trained
+
+
+@pytest.mark.parametrize('labels', [[0], [0.5]])
+def test_labels_of_graphs_of_which_the_first_has_one_node(labels: list[float]) -> None:
+    path = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
+    graphs = [Data(edge_index=path, num_nodes=3, y=torch.tensor(labels) + i % 2) for i in range(20)]
+    graphs[0] = Data(edge_index=path[:, :0], num_nodes=1, y=torch.tensor(labels))
+    torch.save(graphs, 'mine.pt')
+    assert own_config('mine.pt', Path('stored'), {})['gnn']['head'] == 'graph'
 
 
 def test_whole_numbers_of_graphml_as_targets(monkeypatch: pytest.MonkeyPatch) -> None:
