@@ -330,9 +330,14 @@ def _step(network: torch.nn.Module, loader: Any, splits: Sequence[str], device: 
         # Not by iterating over the loader, which would start its workers and draw from its generator.
         batch = loader.collate_fn([loader.dataset[index] for index in next(iter(loader.batch_sampler))]).to(device)
         one_graph = len(loader.dataset) == 1
-        if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch and one_graph:
-            accepted = 'node, because inductive_node trains on all nodes of a graph'
-            raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted)
+        if cfg.gnn.head == 'inductive_node' and 'train_mask' in batch:
+            if one_graph:
+                accepted = 'node, because inductive_node trains on all nodes of a graph'
+                raise ArgumentError('gnn.head', "'inductive_node' for one graph with train_mask", accepted)
+            if split == 'train':
+                given = "'inductive_node' for graphs with train_mask, which it does not read"
+                remedy = 'to train on those of the mask: dataset.task node gnn.head node'
+                warn(f'gnn.head: got {given}, but trains on all nodes of training graphs; {remedy}')
         for split, pred, true, _ in outputs_of_splits(network, batch, splits):
             mask = f'{split}_mask'
             # Samplers of GraphSAINT are their own data set. Another shard of a graph may have the nodes.

@@ -234,6 +234,20 @@ def test_one_split_for_each_graph_with_masks_is_refused(configure: Callable[...,
         try_first_step(module.RunModule().model, loaders, torch.device('cpu'))
 
 
+def test_masks_of_several_graphs_that_are_not_read_are_warned_of(
+    configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    two = Ring()
+    two.data, two.slices = two.collate([two[0], two[0]])
+    two._data_list = None
+    monkeypatch.setitem(register.loader_dict, 'ring', lambda format, *args: two if format == 'ring' else None)
+    configure(f'{OPTIONS} gnn.head inductive_node', CORA)
+    loaders = create_loaders()
+    with pytest.warns(UserWarning, match=r"^gnn.head: got 'inductive_node' for graphs with train_mask, which") as seen:
+        try_first_step(module.RunModule().model, loaders, torch.device('cpu'))
+    assert len(seen) == 1
+
+
 @pytest.mark.parametrize('error', [torch.OutOfMemoryError('x'), ArgumentError('x', 1, '2'), ImportError('x')])
 def test_other_errors_pass_as_they_are(
     configure: Callable[..., None], monkeypatch: pytest.MonkeyPatch, error: Exception
