@@ -12,15 +12,14 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from pyg_topomask.apps.datasets.bases import SPLITS, FileDataset, Transform
-from pyg_topomask.apps.datasets.graph_readers import read_graphs
+from pyg_topomask.apps.datasets.bases import FileDataset, Transform
+from pyg_topomask.apps.datasets.graph_readers import MASKS, read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edges import edge_weights_of
 from pyg_topomask.utils.files import digest_of, digest_of_files
 
 SHARES = (0.6, 0.2, 0.2)
-MASKS = tuple(f'{split}_mask' for split in SPLITS)
 
 
 class GraphFile(FileDataset):
@@ -40,7 +39,7 @@ class GraphFile(FileDataset):
     values of a graph that are 0 or 1 are several labels. Features of tables and GraphML are shifted and scaled to mean 0 and
     variance 1. Nodes without features have two: 1 and the logarithm of their degree. If a graph has :obj:`train_mask`,
     :obj:`val_mask` and :obj:`test_mask`, they are its split. Otherwise, 60 % of each class are for training, 20 % for
-    validation and 20 % for testing, in a fixed order.
+    validation and 20 % for testing, in a fixed order. Masks of several graphs are refused.
 
     Args:
         root (str): The folder in which the graphs are stored for the next time.
@@ -113,6 +112,10 @@ class GraphFile(FileDataset):
         if len(graphs) == 1:
             _set_masks(graphs[0], missing, source)
             return [graphs[0]], {}
+        if masks := [name for name in MASKS if name in graphs[0]]:
+            shown = f'masks in each of {len(graphs)} graphs in {source}'
+            remedy = 'remove them, or save one graph: Data(**Batch.from_data_list(graphs).to_dict())'
+            raise ArgumentError(', '.join(masks), shown, 'masks of one graph', remedy)
         if bool(missing.any()):
             raise ArgumentError('label', f'{int(missing.sum())} missing labels in {source}', 'a label for each graph or node')
         strata = labels if per_graph and labels.dim() == 1 else torch.zeros(len(graphs))
@@ -237,7 +240,7 @@ def _check_graph(graph: Data, first: Data, source: str) -> None:
         if graph[name].shape[1:] != first[name].shape[1:]:
             given = f'{graph[name].size(1)} columns in {source}'
             raise ArgumentError(name, given, f'{first[name].size(1)}, as in graph 0')
-    used = {'x', 'y', 'edge_index', 'edge_attr', 'edge_weight', 'pos', 'batch', *MASKS}
+    used = {'x', 'y', 'edge_index', 'edge_attr', 'edge_weight', 'pos', 'batch', '_num_nodes', *MASKS}
     unused = [name for name in graph.to_dict() if name not in used and (graph.is_node_attr(name) or graph.is_edge_attr(name))]
     if unused and graph is first:
         warn(f'{source}: {", ".join(unused)} are no features; for features, stack them in x or edge_attr')

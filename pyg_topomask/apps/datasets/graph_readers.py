@@ -6,6 +6,7 @@ import csv
 import io
 import math
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,6 +19,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 from torch_geometric.utils import coalesce, to_undirected
 
+from pyg_topomask.apps.datasets.bases import SPLITS
 from pyg_topomask.apps.datasets.graph_formats import FORMATS, kind_of, load_graph
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import first_line
@@ -28,10 +30,16 @@ _ENDS = (('source', 'target'), ('src', 'dst'), ('from', 'to'))
 _MISSING = (None, '', 'nan', 'NaN', '-nan', '-NaN', 'NA', 'N/A', 'n/a', '<NA>', '#N/A', '#NA', 'null', 'NULL', 'None')
 #: Names of the column with labels, if none is given.
 LABELS = ('label', 'y', 'class')
+#: Names of the masks of nodes of each split.
+MASKS = tuple(f'{split}_mask' for split in SPLITS)
 #: The namespace of GraphML.
 _GRAPHML = 'http://graphml.graphdrawing.org/xmlns'
-#: What a file of torch may hold beside tensors.
-_SAFE = (Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage)
+#: What a file of torch may hold beside tensors. The last two are what PyG caches, of which torch cannot fill a defaultdict.
+_SAFE: tuple[Any, ...] = (
+    *(Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage),
+    (lambda *name: name, 'torch_geometric.data.storage.AttrType'),
+    (lambda *kind: {}, 'collections.defaultdict'),
+)
 #: What a file of torch has to hold, and the remedy.
 _OBJECTS = ('objects Data of PyG with edge_index, one or a list', "save a data set by torch.save(list(dataset), 'graphs.pt')")
 _OF_NETWORKX = "save a graph of networkx by networkx.write_graphml(graph, 'graph.graphml')"
@@ -59,13 +67,28 @@ class Table:
                 others.append(name)
                 continue
             if None in parsed:
-                row = parsed.index(None)
-                shown = 'no value' if values[row] is None else repr(values[row])
-                given = f'{shown} in {self.places[row]}, column {name}'
                 accepted = 'finite numbers in this column, as in its first value'
-                raise ArgumentError(source, given, accepted, 'fill it, or remove the column')
+                raise self._error(source, name, parsed.index(None), accepted)
             numbers[name] = [value for value in parsed if value is not None]
         return numbers, others
+
+    def masks(self, source: str) -> dict[str, Tensor]:
+        r"""Removes the columns of :obj:`MASKS`, and returns them as booleans, :obj:`[n]`. Raises an error for another value."""
+        masks = {}
+        for name, column in [(name, _named(self.columns, name)) for name in MASKS]:
+            if column is None:
+                continue
+            flags = [{'true': 1.0, 'false': 0.0}.get(str(value).lower(), _number(value)) for value in self.columns[column]]
+            if wrong := [row for row, flag in enumerate(flags) if flag not in (0, 1)]:
+                raise self._error(source, column, wrong[0], 'true, false, 1 and 0 in this column')
+            masks[name] = torch.tensor(flags, dtype=torch.bool)
+            del self.columns[column]
+        return masks
+
+    def _error(self, source: str, column: str, row: int, accepted: str) -> ArgumentError:
+        value = self.columns[column][row]
+        given = f'{"no value" if value is None else repr(value)} in {self.places[row]}, column {column}'
+        return ArgumentError(source, given, accepted, 'fill it, or remove the column')
 
 
 def _is_missing(value: Any) -> bool:
@@ -112,21 +135,25 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
 
 
 def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
+    allowed = torch.serialization.get_safe_globals()
     try:
-        # Those that are allowed already must not be given, because the end of the context forbids what it was given.
-        allowed = torch.serialization.get_safe_globals()
-        with torch.serialization.safe_globals([kind for kind in _SAFE if kind not in allowed]):
-            stored = torch.load(path, map_location='cpu', weights_only=True)
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals([*{*allowed, *_SAFE} - {defaultdict}])
+        stored = torch.load(path, map_location='cpu', weights_only=True)
     except Exception as error:  # of many kinds, if it is another file
         held = re.search(r'GLOBAL (\S+)', str(error))
         given = f'{path}, which holds {held[1]}' if held else f'{path}, which is no file of torch ({type(error).__name__})'
         remedy = _OF_NETWORKX if held and held[1].startswith('networkx') else _OBJECTS[1]
         raise ArgumentError('data', given, _OBJECTS[0], remedy) from error
+    finally:
+        torch.serialization.clear_safe_globals()
+        torch.serialization.add_safe_globals(allowed)
     graphs = stored if isinstance(stored, list) else [stored]
     for index, graph in enumerate(graphs):
         if not isinstance(graph, Data):
             place = f', entry {index}' if isinstance(stored, list) else ''
             raise ArgumentError('data', f'{type(graph).__name__} in {path}{place}', *_OBJECTS)
+        vars(graph._store).pop('_cached_attr', None)
         graph['y'] = _labels_of(graph, label, f'{path}, graph {index}')
     return graphs
 
@@ -282,6 +309,7 @@ def _assemble(
         remedy = 'name one of these columns with --label' if nodes.columns else table
         raise ArgumentError('label', f'{name or "no label"}, which {source} lacks', accepted, remedy)
     y = [None if _is_missing(value) else value for value in nodes.columns.pop(name)]
+    masks = nodes.masks('nodes')
     edges.columns.pop(_named(edges.columns, 'id') or '', None)  # of the file, not of the network
     features, ignored = nodes.numbers('nodes', strict=of_csv)
     weights, more = edges.numbers('data', strict=of_csv)
@@ -300,7 +328,7 @@ def _assemble(
     edge_index, values = merge(edge_index, [attributes[key] for key in keys], num_nodes, reduce='mean')
     attributes = dict(zip(keys, values, strict=True))
     x = _standardized(features) if features else None
-    data = Data(x=x, edge_index=edge_index, num_nodes=num_nodes, **attributes)
+    data = Data(x=x, edge_index=edge_index, num_nodes=num_nodes, **attributes, **masks)
     data['y'] = y
     return data
 

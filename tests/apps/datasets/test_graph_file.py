@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import copy
 import gzip
 import pickle
 from pathlib import Path
@@ -10,9 +11,11 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch_geometric.data import Data
+from torch_geometric.data import Batch, Data
+from torch_geometric.transforms import ToUndirected
 
 from pyg_topomask.apps.datasets import GraphFile
+from pyg_topomask.apps.datasets.graph_readers import read_graphs
 
 PATH = torch.tensor([[0, 1, 1, 2], [1, 0, 2, 1]])
 
@@ -281,6 +284,66 @@ def test_one_hot_labels_and_a_file_in_place_of_a_folder_are_noticed() -> None:
         read(save([graph(torch.eye(2)[[index % 2]].long()) for index in range(9)]))
     with pytest.raises(ValueError, match=r"root: got 'graphs.pt', which is a file; .* GraphFile\('stored', path='graphs.pt'\)"):
         GraphFile('graphs.pt')
+
+
+@pytest.mark.filterwarnings('ignore:nodes.csv. the columns val are no numbers')
+@pytest.mark.parametrize('flags', [('true', 'False'), ('1', '0'), ('1.0', '0.0')])
+def test_masks_of_tables_are_the_split(flags: tuple[str, str]) -> None:
+    Path('edges.csv').write_text('source,target\n' + ''.join(f'{i},{i + 1}\n' for i in range(11)))
+    rows = [f'{i},{"ab"[i % 2]},{i},' + ','.join(flags[i % 4 != place] for place in range(3)) for i in range(12)]
+    table = '\n'.join(['id,label,h,train_mask,Val_Mask,test_mask', *rows])
+    Path('nodes.csv').write_text(table)
+    data = read('edges.csv', nodes='nodes.csv')[0]
+    assert data.x.shape == (12, 1)
+    for place, name in enumerate(('train', 'val', 'test')):
+        assert data[f'{name}_mask'].nonzero().flatten().tolist() == [*range(place, 12, 4)]
+    Path('nodes.csv').write_text(table.replace(f'3,b,3,{flags[1]}', '3,b,3,'))
+    with pytest.raises(ValueError, match=r'^nodes: got no value in nodes.csv, line 5, column train_mask; accepted: true'):
+        read('edges.csv', nodes='nodes.csv')
+    Path('nodes.csv').write_text(table.replace('Val_Mask', 'val'))
+    with pytest.raises(ValueError, match=r'^val_mask: got none in edges.csv, beside train_mask, test_mask'):
+        read('edges.csv', nodes='nodes.csv')
+
+
+@pytest.mark.parametrize('kind', [bool, int, str])
+def test_masks_of_graphml_are_the_split(kind: type) -> None:
+    stored = networkx.path_graph(12)
+    for node in stored:
+        masks = {f'{name}_mask': kind(node % 4 == place) for place, name in enumerate(('train', 'val', 'test'))}
+        stored.nodes[node].update(label='ab'[node % 2], **masks)
+    networkx.write_graphml(stored, 'graph.graphml')
+    data = read('graph.graphml')[0]
+    assert data.val_mask.nonzero().flatten().tolist() == [1, 5, 9]
+    torch.testing.assert_close(data.x[:, 0], torch.ones(12))  # the masks are no features
+    stored.nodes[2]['val_mask'] = kind(0) if kind is bool else kind(2)
+    stored.nodes[2].update({'val_mask': 'maybe'} if kind is bool else {})
+    networkx.write_graphml(stored, 'graph.graphml')
+    with pytest.raises(ValueError, match=r"^nodes: got ('maybe'|2|'2') in node 2, column val_mask"):
+        read('graph.graphml')
+
+
+def test_masks_of_several_graphs_are_refused_until_they_are_one() -> None:
+    masks = {f'{name}_mask': torch.arange(3) == place for place, name in enumerate(('train', 'val', 'test'))}
+    graphs = [graph(torch.tensor([0, 1, index % 2]), **masks) for index in range(6)]
+    message = r'train_mask, val_mask, test_mask: got masks in each of 6 graphs in graphs.pt; .*from_data_list'
+    with pytest.raises(ValueError, match=message):
+        read(save(graphs))
+    data = read(save(Data(**Batch.from_data_list(graphs).to_dict())))[0]  # as the message says
+    assert data.test_mask.tolist() == [False, False, True] * 6
+    assert data.num_edges == 24
+
+
+def test_what_pyg_caches_in_its_objects_is_left_out() -> None:
+    graphs = [ToUndirected()(graph(torch.tensor([index % 2]), x=torch.eye(3))) for index in range(20)]
+    assert '_cached_attr' in vars(graphs[0]._store)
+    before = torch.serialization.get_safe_globals()
+    (first, *_) = read_graphs(Path(save(graphs)))
+    assert set(torch.serialization.get_safe_globals()) == set(before)
+    assert '_cached_attr' not in vars(first._store)
+    assert (first.is_node_attr('x'), first.is_edge_attr('x'), first.num_edges) == (True, False, 4)
+    dataset = read('graphs.pt')
+    assert [int(data.y) for data in dataset] == [0, 1] * 10
+    assert Batch.from_data_list([dataset[0], copy.copy(dataset[1])]).x.shape == (6, 3)
 
 
 def test_what_pyg_may_load_stays_allowed() -> None:
