@@ -103,7 +103,7 @@ class GraphFile(FileDataset):
         if not per_graph and [len(part) for part in parts] != sizes:
             given = f'{sum(map(len, parts))} labels for {len(graphs)} graphs of {sum(sizes)} nodes'
             raise ArgumentError('label', given, 'one label for each graph of two or more, or one for each node')
-        labels, missing = _checked_labels(parts, source, self.regression)
+        labels, missing = _checked_labels(parts, source, self.regression, _outside_masks(graphs))
         for graph, part in zip(graphs, labels.split([1] * len(graphs) if per_graph else sizes), strict=True):
             graph['y'] = part
             if graph.x is None:
@@ -130,11 +130,25 @@ def _rows(y: Any) -> Tensor | list[Any]:
     return y if isinstance(y, list) else [y]
 
 
-def _checked_labels(parts: Sequence[Tensor | list[Any]], source: str, regression: bool) -> tuple[Tensor, Tensor]:
-    r"""Returns classes from 0, :obj:`[n]`, or numbers :obj:`[n, T]`, and which labels are missing, :obj:`[n]`."""
+def _outside_masks(graphs: Sequence[Data]) -> Tensor:
+    r"""Returns which nodes of one graph no mask selects, or a 0 if there are no masks."""
+    masks = [graphs[0][name] for name in MASKS if name in graphs[0]]
+    fit = len(graphs) == 1 and masks and all(mask.shape == (graphs[0].num_nodes,) for mask in masks)
+    return ~torch.stack(masks).bool().any(0) if fit else torch.tensor(False)
+
+
+def _checked_labels(
+    parts: Sequence[Tensor | list[Any]], source: str, regression: bool, outside: Tensor
+) -> tuple[Tensor, Tensor]:
+    r"""Returns classes from 0, :obj:`[n]`, or numbers :obj:`[n, T]`, and which labels are missing, :obj:`[n]`. So is a -1 of
+    nodes :obj:`outside` all masks.
+    """
     if all(isinstance(part, Tensor) for part in parts):
         y = torch.cat([part for part in parts if isinstance(part, Tensor)])
-        missing = torch.zeros(len(y), dtype=torch.bool) if not y.is_floating_point() else y.view(len(y), -1).isnan().any(1)
+        if y.is_floating_point():
+            missing = y.view(len(y), -1).isnan().any(1)
+        else:
+            missing = (y == -1) & outside if y.dim() == 1 else torch.zeros(len(y), dtype=torch.bool)
         given = y[~missing].numpy()
     else:
         texts = [None if value is None else str(value) for part in parts for value in part]

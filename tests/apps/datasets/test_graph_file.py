@@ -451,6 +451,19 @@ def test_labels_of_another_name_are_no_features() -> None:
     assert read(save(graphs), label='kind', regression=True)[3].y.tolist() == [[3], [0], [1]]
 
 
+def test_a_label_of_minus_one_outside_the_masks_is_no_class() -> None:
+    y = torch.tensor([3, 5, -1, 3, 5, 3, 5, -1])  # a warning would be an error
+    masks = {f'{split}_mask': torch.isin(torch.arange(8), torch.tensor(nodes)) for split, nodes in SELECTED.items()}
+    data = read(save([Data(edge_index=PATH, num_nodes=8, y=y, **masks)]))[0]
+    assert data.y[y >= 0].tolist() == [0, 1, 0, 1, 0, 1]
+    masks['test_mask'][7] = True
+    with pytest.warns(UserWarning, match='the label -1 is a class'):
+        assert read(save([Data(edge_index=PATH, num_nodes=8, y=y, **masks)]))[0].y.max() == 2
+
+
+SELECTED = {'train': [0, 1], 'val': [3, 4], 'test': [5, 6]}
+
+
 def test_labels_that_may_be_meant_otherwise_are_named() -> None:
     with pytest.warns(UserWarning, match='the label -1 is a class'):
         read(save([graph(torch.tensor([index % 3 - 1])) for index in range(30)]))
