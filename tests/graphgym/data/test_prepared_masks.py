@@ -48,7 +48,7 @@ def test_distances_are_stored_and_their_bytes_logged(
 
 def test_encodings_and_masks_are_those_of_the_edges_that_other_transforms_leave(load: Callable[..., InMemoryDataset]) -> None:
     cfg.posenc_RWSE.enable, cfg.posenc_RWSE.kernel.times = True, [1]
-    cfg.topomask.Hop.max_hops = 1
+    cfg.topomask.Hop.max_hops, cfg.dataset.node_encoder_name = 1, 'LinearNode+RWSE'
     data = load('Hop', transforms=['ToUndirected', 'AddSelfLoops'])[1]  # a path of three nodes
     assert data.pestat_RWSE.flatten().tolist() == pytest.approx([1 / 2, 1 / 3, 1 / 2])
     pairs, _ = HopMask(max_hops=1).stored_blocks.names
