@@ -24,7 +24,7 @@ from pyg_topomask.operators.composed import Alternatives, TreeMean
 from pyg_topomask.operators.forms import PreparedBlocks
 from pyg_topomask.operators.tree_distance import METHODS, TreeDistance, choose_method, plan_distance, plan_units
 from pyg_topomask.operators.tree_exp import TreeExp, plan_exp
-from pyg_topomask.utils.checks import assert_on_device, check_above_zero, check_choice, check_whole, per_head
+from pyg_topomask.utils.checks import assert_on_device, check_above_zero, check_choice, check_whole, is_number, per_head
 from pyg_topomask.utils.functorch import outside_transforms, unwrapped
 from pyg_topomask.utils.precision import wide_dtype
 
@@ -283,6 +283,7 @@ def _refuse_unused(kind: str, exp: Mapping[str, Tensor | float], distance: Mappi
     other = 'distance' if kind == 'exp' else 'exp'
     for name, given in (distance if kind == 'exp' else exp).items():
         default = inspect.signature(TreeMask).parameters[name].default
-        if isinstance(given, Tensor) or given != default:
+        plain = isinstance(given, str) or is_number(given)
+        if given is not default and not (plain and given == default):
             got = 'a tensor' if isinstance(given, Tensor) else repr(given)
             raise ArgumentError(name, f'{got} for kind="{kind}"', f'{default!r}, or kind="{other}"')
