@@ -175,7 +175,10 @@ def _graphs() -> tuple[list[Data], Chance]:
     if task in CLASSES and metric == 'accuracy':
         return graphs, Chance(counts_of_classes(last))
     if task == 'regression' and metric in LOWER_IS_BETTER[1:]:
-        train, test = (torch.cat([y.reshape(max(1, y.size(0)), -1) for y in split]) for split in (first, last))
+        train, test = (
+            torch.cat([y.reshape(y.size(0) if y.dim() > 0 else 1, -1) for y in split if y.numel() > 0]).double()
+            for split in (first, last)
+        )
         best = train.nanquantile(0.5, dim=0) if metric == 'mae' else train.nanmean(0)
         return graphs, Chance(error=regression_scores(test, best.expand_as(test))[metric])
     return graphs, Chance()

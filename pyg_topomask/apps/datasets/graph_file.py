@@ -20,6 +20,8 @@ from pyg_topomask.graphs.edges import edge_weights_of
 from pyg_topomask.utils.files import digest_of, digest_of_files
 
 SHARES = (0.6, 0.2, 0.2)
+#: The version of what is read of a file, which is read again if another one has stored it.
+_FORMAT = 2
 
 
 class GraphFile(FileDataset):
@@ -83,7 +85,7 @@ class GraphFile(FileDataset):
         self.path, self.nodes, self.label, self.directed = Path(path), nodes, label, directed
         self.regression = regression
         self.raw_file_names = [str(Path(file).resolve()) for file in files]
-        self.stem = f'{self.path.stem}_{digest_of([label, directed, *["regression"] * regression]).hex()[:8]}'
+        self.stem = f'{self.path.stem}_{digest_of([_FORMAT, label, directed, *["regression"] * regression]).hex()[:8]}'
         super().__init__(root, split, transform, pre_transform)
 
     def read(self) -> tuple[list[Data], dict[str, Tensor]]:
@@ -132,7 +134,7 @@ def _rows(y: Any) -> Tensor | list[Any]:
 
 def _outside_masks(graphs: Sequence[Data]) -> Tensor:
     r"""Returns which nodes of one graph no mask selects, or a 0 if there are no masks."""
-    masks = [graphs[0][name] for name in MASKS if name in graphs[0]]
+    masks = [mask for name in MASKS if isinstance(mask := graphs[0].get(name), Tensor)]
     fit = len(graphs) == 1 and masks and all(mask.shape == (graphs[0].num_nodes,) for mask in masks)
     return ~torch.stack(masks).bool().any(0) if fit else torch.tensor(False)
 
@@ -152,8 +154,11 @@ def _checked_labels(
         given = y[~missing].numpy()
     else:
         texts = [None if value is None else str(value) for part in parts for value in part]
-        missing = torch.tensor([value is None for value in texts])
-        given = _parsed([value for value in texts if value is not None])
+        none = torch.tensor([value is None for value in texts])
+        missing = none | (torch.tensor([value == '-1' for value in texts]) & outside)
+        given = _parsed(
+            [value for value, skipped in zip(texts, missing.tolist(), strict=True) if value is not None and not skipped]
+        )
     if regression and given.dtype.kind not in 'fiub':
         raise ArgumentError('regression', f'labels {given[0]!s} ... in {source}', 'this only for labels that are numbers')
     given = given.astype(np.float64) if regression else given

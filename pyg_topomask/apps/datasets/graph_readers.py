@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import torch
@@ -34,6 +35,8 @@ LABELS = ('label', 'y', 'class')
 MASKS = tuple(f'{split}_mask' for split in SPLITS)
 #: The namespace of GraphML.
 _GRAPHML = 'http://graphml.graphdrawing.org/xmlns'
+# What may be loaded is a setting of the process.
+_LOADING = Lock()
 #: What a file of torch may hold beside tensors. The last two are what PyG caches, of which torch cannot fill a defaultdict.
 _SAFE: tuple[Any, ...] = (
     *(Data, DataEdgeAttr, DataTensorAttr, GlobalStorage, NodeStorage, EdgeStorage),
@@ -135,19 +138,13 @@ def read_graphs(path: Path, nodes: Path | None = None, label: str | None = None,
 
 
 def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: bool) -> list[Data]:
-    allowed = torch.serialization.get_safe_globals()
     try:
-        torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals([*{*allowed, *_SAFE} - {defaultdict}])
-        stored = torch.load(path, map_location='cpu', weights_only=True)
+        stored = _load_safely(path)
     except Exception as error:  # of many kinds, if it is another file
         held = re.search(r'GLOBAL (\S+)', str(error))
         given = f'{path}, which holds {held[1]}' if held else f'{path}, which is no file of torch ({type(error).__name__})'
         remedy = _OF_NETWORKX if held and held[1].startswith('networkx') else _OBJECTS[1]
         raise ArgumentError('data', given, _OBJECTS[0], remedy) from error
-    finally:
-        torch.serialization.clear_safe_globals()
-        torch.serialization.add_safe_globals(allowed)
     graphs = stored if isinstance(stored, list) else [stored]
     for index, graph in enumerate(graphs):
         if not isinstance(graph, Data):
@@ -156,6 +153,18 @@ def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: boo
         vars(graph._store).pop('_cached_attr', None)
         graph['y'] = _labels_of(graph, label, f'{path}, graph {index}')
     return graphs
+
+
+def _load_safely(path: Path) -> Any:
+    with _LOADING:
+        allowed = torch.serialization.get_safe_globals()
+        try:
+            torch.serialization.clear_safe_globals()
+            torch.serialization.add_safe_globals([*{*allowed, *_SAFE} - {defaultdict}])
+            return torch.load(path, map_location='cpu', weights_only=True)
+        finally:
+            torch.serialization.clear_safe_globals()
+            torch.serialization.add_safe_globals(allowed)
 
 
 def _labels_of(graph: Data, label: str | None, source: str) -> Any:

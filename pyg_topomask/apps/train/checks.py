@@ -184,9 +184,13 @@ def check_data(loaders: Sequence[Any]) -> None:
                 _check_tasks(labels, split)
 
 
+#: Networks whose first layer is linear in the features, the last one if it has layers before message passing.
+_READ_FEATURES = ('TopoGPSModel', 'CustomGNN', 'gnn')
+
+
 def _check_sizes(dataset: InMemoryDataset) -> None:
     r"""Raises an error if a graph that is to be classified has no nodes: a batch may have no row for it."""
-    if cfg.gnn.head == 'graph' and 'x' in (dataset.slices or {}):
+    if cfg.model.type in _READ_FEATURES and cfg.gnn.head == 'graph' and 'x' in (dataset.slices or {}):
         sizes = dataset.slices['x'].diff()[torch.tensor(dataset.indices())]
         if bool((sizes == 0).any()):
             given = f'no node in graph {dataset.indices()[int((sizes == 0).nonzero()[0])]} of data set {cfg.dataset.name!r}'
@@ -197,13 +201,12 @@ def _check_features(data: Any) -> None:
     r"""Raises an error if a model of this package or of GraphGym cannot read stored features, or would turn them into NaN."""
     x = data.get('x')
     read_as_they_are = not cfg.dataset.node_encoder or cfg.dataset.node_encoder_name.split('+')[0] == 'LinearNode'
-    if cfg.model.type in ('TopoGPSModel', 'CustomGNN', 'gnn') and read_as_they_are:
+    if cfg.model.type in _READ_FEATURES[: 3 if cfg.gnn.layers_pre_mp > 0 else 2] and read_as_they_are:
         dtype = torch.get_default_dtype()
         if not isinstance(x, Tensor) or x.dim() != 2 or x.dtype != dtype:
             given = 'none' if not isinstance(x, Tensor) else f'shape {list(x.shape)} of {x.dtype}'
-            remedy = (
-                'topomask.transforms [Constant] adds features' if x is None else 'x.float(), and x.unsqueeze(1) for one number'
-            )
+            remedy = f'x.to({dtype}), and x.unsqueeze(1) for one number'
+            remedy = 'topomask.transforms [Constant] adds features' if x is None else remedy
             raise ArgumentError('x', f'{given} in data set {cfg.dataset.name!r}', f'{dtype} of shape [nodes, features]', remedy)
     for name in ('x', 'edge_attr', 'edge_weight') if cfg.model.type in (*MODELS, 'TopoGPSModel', 'CustomGNN', 'gnn') else ():
         values = data.get(name)

@@ -167,7 +167,8 @@ class EpochMeter:
             # Which write_epoch would compute again.
             logger[logger.task_type] = lambda: {name: round(value, cfg.round) for name, value in scores.items()}
             logger.write_epoch(epoch)
-        return {f'{logger.name}_{name}': float(value) for name, value in {'loss': loss, **scores}.items()}
+        # Sums of other orders differ in the last digits, which choose no best epoch.
+        return {f'{logger.name}_{name}': float(f'{value:.12g}') for name, value in {'loss': loss, **scores}.items()}
 
     def _scores(self, batches: list[dict[str, Any]], loss: float) -> dict[str, float]:
         logger = self.logger

@@ -65,9 +65,12 @@ def warn_of_unused_options() -> None:
         'dataset.node_encoder': (not is_model or cfg.model.type == 'GKAT', without_model),
         'posenc_EquivStableLapPE': (layer == 'gt.layer_type' or not cfg.posenc_EquivStableLapPE.enable, layers),
     }
-    encoders = str(encoder).split('+') if cfg.model.type in ('TopoGPSModel', 'CustomGNN') else ['LapPE', 'RWSE']
+    encoders = str(encoder).split('+')
+    modules = [getattr(register.node_encoder_dict.get(name), '__module__', 'torch_geometric') for name in encoders]
+    own = any(not module.startswith(('pyg_topomask', 'torch_geometric')) for module in modules)  # may read anything
+    own |= cfg.model.type not in ('TopoGPSModel', 'CustomGNN')
     for name in ('LapPE', 'RWSE'):
-        is_read = name in encoders or not cfg[f'posenc_{name}'].enable or 'posenc' in register.config_dict
+        is_read = own or name in encoders or not cfg[f'posenc_{name}'].enable or 'posenc' in register.config_dict
         readers[f'posenc_{name}'] = (is_read, f'dataset.node_encoder_name {encoder!r}')
     before = defaults()
     for path, (is_read, where) in readers.items():

@@ -136,10 +136,10 @@ def create_loaders() -> list[Any]:
     data = getattr(loaders[0].dataset, '_data', None) or {}
     labels = data.get('y')
     if cfg.dataset.task_type == 'classification' and isinstance(labels, torch.Tensor):
-        masks = [mask for name in MASKS if isinstance(mask := data.get(name), torch.Tensor) and mask.shape == labels.shape]
+        masks = [mask for name in MASKS if isinstance(mask := data.get(name), torch.Tensor) and mask.shape == labels.shape[:1]]
         ignored = labels.isnan()
-        if masks:
-            ignored |= (labels < 0) & ~torch.stack(masks).any(0)
+        if masks and labels.numel() == labels.size(0):
+            ignored |= (labels < 0) & ~torch.stack(masks).bool().any(0).view_as(labels)
         if bool(ignored.any()):  # GraphGym takes every NaN for a class, and what no mask selects
             cfg.share.dim_out = labels[~ignored].unique().numel()
     if (size := size_of_edge_labels(loaders[0].dataset)) is not None:

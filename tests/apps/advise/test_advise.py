@@ -276,6 +276,14 @@ def test_the_error_of_a_constant_is_that_of_the_best_in_training(
     assert _graphs()[1] == Chance(error=pytest.approx(expected))
 
 
+def test_a_constant_for_whole_numbers_and_graphs_without_labels(monkeypatch: pytest.MonkeyPatch) -> None:
+    train, test = [[1, 2, 4], []], [[], [3, 5]]
+    datasets = [[Data(y=torch.tensor(y).long()) for y in labels] for labels in (train, test)]
+    monkeypatch.setitem(_graphs.__globals__, 'create_loaders', lambda: [SimpleNamespace(dataset=each) for each in datasets])
+    load_config('graph-properties', ['metric_best', 'mae'])
+    assert _graphs()[1] == Chance(error=2.0)
+
+
 def test_labels_that_are_missing_are_no_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     y = torch.tensor([1.0, float('nan'), 0.0, float('nan'), 1.0, float('nan')])
     graphs = [Data(y=y, edge_index=torch.tensor([[0], [1]]), num_nodes=6)]

@@ -303,6 +303,10 @@ def test_masks_of_tables_are_the_split(flags: tuple[str, str]) -> None:
     Path('nodes.csv').write_text(table.replace('Val_Mask', 'val'))
     with pytest.raises(ValueError, match=r'^val_mask: got none in edges.csv, beside train_mask, test_mask'):
         read('edges.csv', nodes='nodes.csv')
+    numbers = [row.replace(',a,', ',4,').replace(',b,', f',{-1 if i % 4 == 3 else 7},') for i, row in enumerate(rows)]
+    Path('nodes.csv').write_text('\n'.join(['id,label,h,train_mask,Val_Mask,test_mask', *numbers]))
+    y = read('edges.csv', nodes='nodes.csv')[0].y  # a warning would be an error
+    assert [int(y[i]) for i in range(12) if i % 4 < 3] == [0, 1, 0] * 3
 
 
 @pytest.mark.parametrize('kind', [bool, int, str])

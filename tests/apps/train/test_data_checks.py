@@ -211,10 +211,10 @@ def test_features_that_are_not_finite(run: Callable[..., dict[str, float]]) -> N
     [
         (
             torch.ones(48, 4).double(),
-            r'^x: got shape \[48, 4\] of torch.float64 .*; accepted: torch.float32 of .*; x.float\(\)',
+            r'^x: got shape \[48, 4\] of torch.float64 .*; accepted: torch.float32 of .*; x.to\(torch.float32\)',
         ),
         (torch.ones(48, 4).long(), r'^x: got shape \[48, 4\] of torch.int64'),
-        (torch.ones(48), r'^x: got shape \[48\] of torch.float32 .*; x.float\(\), and x.unsqueeze\(1\) for one number'),
+        (torch.ones(48), r'^x: got shape \[48\] of torch.float32 .*; x.to\(torch.float32\), and x.unsqueeze'),
         (None, r"^x: got none in data set 'mine'; .*; topomask.transforms \[Constant\] adds features"),
     ],
 )
@@ -234,11 +234,12 @@ def test_graphs_without_nodes(run: Callable[..., dict[str, float]]) -> None:
         run(Mine(torch.tensor([0, 1, 2, 0] * 4), {5: 0}), '')
 
 
-def test_labels_that_no_mask_selects_are_no_classes(run: Callable[..., dict[str, float]]) -> None:
+@pytest.mark.parametrize('columns', [False, True])
+def test_labels_that_no_mask_selects_are_no_classes(run: Callable[..., dict[str, float]], columns: bool) -> None:
     masks = {name: mask[:, 0] for name, mask in node_masks(1).items()}
     outside = ~torch.stack(list(masks.values())).any(0)
     labels = (torch.arange(60) // 3 % 2).masked_fill(outside, -1)
-    row = run(Nodes(masks, labels), f'{NODE_OPTIONS} metric_best auc', 'cora')
+    row = run(Nodes(masks, labels[:, None] if columns else labels), f'{NODE_OPTIONS} metric_best auc', 'cora')
     assert cfg.share.dim_out == 2  # two classes, for which there is an AUC
     assert 0 <= row['test_auc'] <= 1
 
@@ -295,6 +296,7 @@ def test_masks_of_several_splits(run: Callable[..., dict[str, float]], monkeypat
             {'test_mask': torch.arange(5)},
             r"test_mask: got shape \[5\] of torch.int64 in data set 'mine'; accepted: torch.bool of",
         ),
+        ({'val_mask': torch.ones(60, dtype=torch.uint8)}, r'val_mask: got shape \[60\] of torch.uint8'),
         ({'test_mask': torch.zeros(60, dtype=torch.bool)}, "dataset.split: got no sample in the test split of data set 'mine'"),
     ],
 )
