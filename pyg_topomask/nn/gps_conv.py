@@ -151,7 +151,7 @@ class TopoGPSConv(GPSConv):
         check_layer(graph, self)
         if self.conv is None and (unknown := set(kwargs) - {'edge_weight', 'edge_attr'}):
             raise TypeError(f'TopoGPSConv.forward() got an unexpected keyword argument {min(unknown)!r}')
-        if not self._told_of_weights and graph is not None and 'edge_weight' not in kwargs and graph.is_weighted:
+        if not self._told_of_weights and isinstance(graph, Graph) and 'edge_weight' not in kwargs and graph.is_weighted:
             self._told_of_weights = True
             warn(
                 f'edge_weight: got none for {type(self.conv).__name__}, and weights in graph. '

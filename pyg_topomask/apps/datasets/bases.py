@@ -19,6 +19,8 @@ from pyg_topomask.utils.checks import check_choice
 from pyg_topomask.utils.files import UNHASHABLE, digest_of_files, digest_of_transform, load_tensors, save_tensors
 
 SPLITS = ('train', 'val', 'test')
+#: Names of the masks of nodes of each split.
+MASKS = tuple(f'{split}_mask' for split in SPLITS)
 
 #: Transforms of PyG, and functions.
 Transform = Callable[[Data], Data]

@@ -12,8 +12,8 @@ from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.utils import degree
 
-from pyg_topomask.apps.datasets.bases import FileDataset, Transform
-from pyg_topomask.apps.datasets.graph_readers import MASKS, read_graphs
+from pyg_topomask.apps.datasets.bases import MASKS, FileDataset, Transform
+from pyg_topomask.apps.datasets.graph_readers import read_graphs
 from pyg_topomask.apps.datasets.point_clouds import stratified
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphs.edges import edge_weights_of

@@ -20,7 +20,7 @@ from torch_geometric.data.data import DataEdgeAttr, DataTensorAttr
 from torch_geometric.data.storage import EdgeStorage, GlobalStorage, NodeStorage
 from torch_geometric.utils import coalesce, to_undirected
 
-from pyg_topomask.apps.datasets.bases import SPLITS
+from pyg_topomask.apps.datasets.bases import MASKS
 from pyg_topomask.apps.datasets.graph_formats import FORMATS, kind_of, load_graph
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.utils.files import first_line
@@ -31,8 +31,6 @@ _ENDS = (('source', 'target'), ('src', 'dst'), ('from', 'to'))
 _MISSING = (None, '', 'nan', 'NaN', '-nan', '-NaN', 'NA', 'N/A', 'n/a', '<NA>', '#N/A', '#NA', 'null', 'NULL', 'None')
 #: Names of the column with labels, if none is given.
 LABELS = ('label', 'y', 'class')
-#: Names of the masks of nodes of each split.
-MASKS = tuple(f'{split}_mask' for split in SPLITS)
 #: The namespace of GraphML.
 _GRAPHML = 'http://graphml.graphdrawing.org/xmlns'
 # What may be loaded is a setting of the process.

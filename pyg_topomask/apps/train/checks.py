@@ -59,6 +59,9 @@ OF_LINKS = tuple(
     f'dataset.{name}'
     for name in ('split', 'edge_train_mode', 'edge_message_ratio', 'edge_negative_sampling_ratio', 'resample_negative')
 )
+#: Networks that encode nodes and edges by name. Without an encoder, their first layer is linear in the features, that of
+#: :obj:`gnn` only with layers before message passing.
+WITH_ENCODERS = ('TopoGPSModel', 'CustomGNN', 'gnn')
 #: Options of GraphGym and GraphGPS that this runner does not read, and the behavior instead.
 UNREAD = {
     **{f'posenc_{name}.pass_as_var': 'encodings are appended to the node features' for name in ('LapPE', 'RWSE')},
@@ -107,7 +110,7 @@ def check_options() -> None:
     lookup('model.type', cfg.model.type, register.network_dict)
     if len(register.loader_dict) == 1:  # no loader of the user or of GraphGPS
         check_dataset(cfg.dataset.format, cfg.dataset.name)
-    if cfg.model.type in ('TopoGPSModel', 'CustomGNN', 'gnn'):
+    if cfg.model.type in WITH_ENCODERS:
         _check_head()
         if cfg.dataset.node_encoder:
             node_encoder(cfg.dataset.node_encoder_name)
@@ -184,13 +187,9 @@ def check_data(loaders: Sequence[Any]) -> None:
                 _check_tasks(labels, split)
 
 
-#: Networks whose first layer is linear in the features, the last one if it has layers before message passing.
-_READ_FEATURES = ('TopoGPSModel', 'CustomGNN', 'gnn')
-
-
 def _check_sizes(dataset: InMemoryDataset) -> None:
     r"""Raises an error if a graph that is to be classified has no nodes: a batch may have no row for it."""
-    if cfg.model.type in _READ_FEATURES and cfg.gnn.head == 'graph' and 'x' in (dataset.slices or {}):
+    if cfg.model.type in WITH_ENCODERS and cfg.gnn.head == 'graph' and 'x' in (dataset.slices or {}):
         sizes = dataset.slices['x'].diff()[torch.tensor(dataset.indices())]
         if bool((sizes == 0).any()):
             given = f'no node in graph {dataset.indices()[int((sizes == 0).nonzero()[0])]} of data set {cfg.dataset.name!r}'
@@ -201,14 +200,14 @@ def _check_features(data: Any) -> None:
     r"""Raises an error if a model of this package or of GraphGym cannot read stored features, or would turn them into NaN."""
     x = data.get('x')
     read_as_they_are = not cfg.dataset.node_encoder or cfg.dataset.node_encoder_name.split('+')[0] == 'LinearNode'
-    if cfg.model.type in _READ_FEATURES[: 3 if cfg.gnn.layers_pre_mp > 0 else 2] and read_as_they_are:
+    if cfg.model.type in WITH_ENCODERS[: 3 if cfg.gnn.layers_pre_mp > 0 else 2] and read_as_they_are:
         dtype = torch.get_default_dtype()
         if not isinstance(x, Tensor) or x.dim() != 2 or x.dtype != dtype:
             given = 'none' if not isinstance(x, Tensor) else f'shape {list(x.shape)} of {x.dtype}'
             remedy = f'x.to({dtype}), and x.unsqueeze(1) for one number'
             remedy = 'topomask.transforms [Constant] adds features' if x is None else remedy
             raise ArgumentError('x', f'{given} in data set {cfg.dataset.name!r}', f'{dtype} of shape [nodes, features]', remedy)
-    for name in ('x', 'edge_attr', 'edge_weight') if cfg.model.type in (*MODELS, 'TopoGPSModel', 'CustomGNN', 'gnn') else ():
+    for name in ('x', 'edge_attr', 'edge_weight') if cfg.model.type in (*MODELS, *WITH_ENCODERS) else ():
         values = data.get(name)
         if isinstance(values, Tensor) and not bool(values.isfinite().all()):
             row = int((~values.isfinite()).nonzero()[0, 0])

@@ -14,7 +14,7 @@ from torch_geometric.graphgym.config import cfg
 from torch_geometric.graphgym.loader import create_loader
 from torch_geometric.loader import DataLoader
 
-from pyg_topomask.apps.datasets.bases import SPLITS
+from pyg_topomask.apps.datasets.bases import MASKS
 from pyg_topomask.apps.runs.devices import num_processes, rank
 from pyg_topomask.errors import ArgumentError, warn
 from pyg_topomask.graphgym.data.edge_splits import size_of_edge_labels
@@ -22,7 +22,6 @@ from pyg_topomask.utils.checks import check_whole
 
 #: Values of :obj:`train.sampler` and :obj:`val.sampler`. Other samplers of GraphGym lack an option or raise an error.
 SAMPLERS = ('full_batch', 'saint_edge', 'saint_node', 'saint_rw')
-MASKS = tuple(f'{split}_mask' for split in SPLITS)
 
 
 class EpochSampler(Sampler[int]):
