@@ -23,7 +23,7 @@ from pyg_topomask.graphgym.names.encoders import SVD_OPTIONS
 from pyg_topomask.graphgym.names.lookup import ELSEWHERE, decoded, read_yaml, remedy_of
 from pyg_topomask.graphgym.names.masks import read_tree
 from pyg_topomask.utils.checks import check_file_name
-from pyg_topomask.utils.configs import check_keys, check_overrides, find_config
+from pyg_topomask.utils.configs import check_keys, check_overrides, find_config, parse_yaml
 from pyg_topomask.utils.options import did_you_mean
 
 #: Options of GraphGPS with its defaults, by the name of its registered config function.
@@ -181,7 +181,7 @@ def _errors_of_options(cfg_file: str) -> Iterator[None]:
 def _read(path: Path, cfg_file: str) -> CfgNode:
     text = path.read_text(encoding='utf-8')
     check_keys(text, cfg_file)
-    given = CfgNode.load_cfg(text)
+    given = CfgNode(parse_yaml(text))
     if not given:
         raise ArgumentError(cfg_file, 'a YAML of no keys', 'keys and their values')
     if 'recommend' in given:

@@ -27,7 +27,7 @@ from pyg_topomask.graphgym.configuration import load_config
 from pyg_topomask.graphgym.data.edge_splits import predicts_pairs
 from pyg_topomask.graphgym.data.loaders import create_loaders
 from pyg_topomask.utils.checks import check_above_zero, check_whole
-from pyg_topomask.utils.configs import find_config, is_recommendation
+from pyg_topomask.utils.configs import find_config, is_recommendation, parse_yaml
 from pyg_topomask.utils.files import digest_of_files, write_atomically
 
 #: What is tried without a YAML and a file: a short training on random trees, on two threads, where there are as many.
@@ -233,7 +233,7 @@ def _notes(trials: Trials, count: int, of_labels: bool) -> list[str]:
 
 def _yaml(cfg_file: str | Path, options: Sequence[str]) -> str:
     r"""Returns a configuration with options in it."""
-    config = yaml.safe_load(find_config(cfg_file).read_text(encoding='utf-8'))
+    config = parse_yaml(find_config(cfg_file).read_text(encoding='utf-8'))
     for key, value in zip(options[::2], options[1::2], strict=True):
         *groups, name = key.split('.')
         node = config
@@ -241,7 +241,7 @@ def _yaml(cfg_file: str | Path, options: Sequence[str]) -> str:
             if not isinstance(node.get(group), dict):
                 node[group] = {}
             node = node[group]
-        node[name] = yaml.safe_load(value)
+        node[name] = parse_yaml(value)
     text: str = yaml.safe_dump(config, sort_keys=False)
     return text
 

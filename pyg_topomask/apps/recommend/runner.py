@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml  # type: ignore[import-untyped]
 from torch import Tensor
 from torch_geometric import seed_everything
 
@@ -28,7 +27,7 @@ from pyg_topomask.apps.runs.devices import connect, find_device, num_processes
 from pyg_topomask.apps.runs.run import EpochBar, Row, Run
 from pyg_topomask.errors import ArgumentError
 from pyg_topomask.utils.checks import check_above_zero, check_choice, check_not_negative, check_whole
-from pyg_topomask.utils.configs import is_recommendation
+from pyg_topomask.utils.configs import is_recommendation, parse_yaml
 from pyg_topomask.utils.files import new_file, write_atomically
 
 #: Options of where to run. A run that replaces or resumes another one may change them.
@@ -186,7 +185,7 @@ def load_weights(
     items other than those of the data set in a folder.
     """
     if checkpoint['users and items'] != dataset.fingerprint:
-        trained = yaml.safe_load(checkpoint['config'])['recommend']['dir']
+        trained = parse_yaml(checkpoint['config'])['recommend']['dir']
         accepted = f'the users and items that {path} was trained on, those of {trained!r}'
         raise ArgumentError('recommend.dir', f'{folder!r} with {dataset}', accepted)
     encoder.load_state_dict(checkpoint['model'])

@@ -9,9 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
-import yaml  # type: ignore[import-untyped]
 
 from pyg_topomask.errors import ArgumentError
+from pyg_topomask.utils.configs import parse_yaml
 from pyg_topomask.utils.files import load_tensors, save_tensors
 
 SCHEMA_VERSION = 4
@@ -97,7 +97,7 @@ def differences(saved: str, current: str, free: Collection[str] = ()) -> dict[st
     """
     if saved == current:  # reading them takes longer than an epoch on few graphs
         return {}
-    before, after = _options(yaml.safe_load(saved), free), _options(yaml.safe_load(current), free)
+    before, after = _options(parse_yaml(saved), free), _options(parse_yaml(current), free)
     return {
         key: f'{key} was {before.get(key)!r} and is {after.get(key)!r}'
         for key in sorted(before.keys() | after.keys())

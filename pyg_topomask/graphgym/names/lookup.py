@@ -11,7 +11,7 @@ import yaml  # type: ignore[import-untyped]
 from yacs.config import CfgNode
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.utils.configs import check_keys
+from pyg_topomask.utils.configs import check_keys, parse_yaml
 from pyg_topomask.utils.options import did_you_mean
 
 _TOPO = 'model.type TopoGPSModel'
@@ -119,7 +119,7 @@ def read_yaml(option: str, text: str, accepted: str) -> Any:
     r"""Reads the value of an option from a line of YAML."""
     try:
         check_keys(text, option)
-        return yaml.safe_load(text)
+        return parse_yaml(text)
     except yaml.YAMLError as error:
         raise ArgumentError(option, repr(text), accepted) from error
 
