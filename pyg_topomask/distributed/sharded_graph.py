@@ -303,6 +303,7 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
     if partition is None:
         offsets = torch.tensor([num_nodes * rank // group.size for rank in range(group.size + 1)])
     else:
+        partition = partition.long()
         group.check_equal('partition', int(splitmix(torch.arange(num_nodes) * group.size + partition).sum()))
         count = torch.bincount(partition, minlength=group.size)
         offsets = torch.nn.functional.pad(count.cumsum(0), (1, 0))

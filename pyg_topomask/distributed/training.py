@@ -2,11 +2,13 @@ r"""The loss, gradients and norms over all nodes for training on a sharded graph
 
 from __future__ import annotations
 
+import hashlib
 from typing import Any
 
 import torch
 from torch import Tensor
-from torch_geometric.nn import LayerNorm
+from torch.nn import Module
+from torch_geometric.nn import BatchNorm, LayerNorm
 
 from pyg_topomask.distributed.communication import Processes, linear, sum_over_processes
 from pyg_topomask.distributed.layers import check_sees_all_nodes
@@ -21,8 +23,8 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
     :func:`sum_gradients`.
 
     Args:
-        values (torch.Tensor): One number per node, such as the cross-entropy of the labeled nodes of this process,
-            :obj:`[n]`.
+        values (torch.Tensor): One number per node, such as the cross-entropy of the labeled nodes of this process, or whether a
+            prediction is right, :obj:`[n]`.
         graph (ShardedGraph): The graph.
 
     Example:
@@ -33,11 +35,13 @@ def mean_over_nodes(values: Tensor, graph: ShardedGraph) -> Tensor:
     number = torch.tensor(float(values.numel()), dtype=torch.float64, device=values.device)
     count = graph.group.sum(number).clamp(min=1.0)
     # As a loss, this number of all processes counts once: the backward pass sends nothing.
-    (mean,) = linear(lambda x: (graph.group.sum(x),), lambda grad: (grad,), values.sum() / count.to(values))
-    return mean
+    dtype = values.dtype if values.is_floating_point() else torch.get_default_dtype()
+    total = widened(values.to(dtype)).sum()
+    (mean,) = linear(lambda x: (graph.group.sum(x),), lambda grad: (grad,), total / count.to(total.dtype))
+    return mean.to(dtype)
 
 
-def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
+def sum_gradients(module: Module, graph: ShardedGraph) -> None:
     r"""Sums the gradients of the parameters over the processes, in one message per data type. Call it once before
     each :obj:`optimizer.step()`, after the last :obj:`loss.backward()`, because a second call would add up sums.
     :class:`torch.nn.parallel.DistributedDataParallel` averages gradients. If you use it, multiply the loss by the number of
@@ -57,7 +61,7 @@ def sum_gradients(module: torch.nn.Module, graph: ShardedGraph) -> None:
             parameter.grad = grad.view_as(parameter).clone()
 
 
-def check_parameters(module: torch.nn.Module, graph: ShardedGraph) -> None:
+def check_parameters(module: Module, graph: ShardedGraph) -> None:
     r"""Raises an error in all processes unless they have the same model, for example from the same seed.
 
     Args:
@@ -69,9 +73,10 @@ def check_parameters(module: torch.nn.Module, graph: ShardedGraph) -> None:
     """
     state = {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
     graph.group.check_equal('module', [(name, tuple(value.shape), value.dtype) for name, value in state.items()])
-    sums = graph.group.gather([float(value.double().sum() + value.double().square().sum()) for value in state.values()])
-    for name, *values in zip(state, *sums, strict=True):
-        if len(set(map(repr, values))) > 1:
+    bits = [value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() for value in state.values()]
+    hashes = graph.group.gather([hashlib.sha256(each).hexdigest() for each in bits])
+    for name, *values in zip(state, *hashes, strict=True):
+        if len(set(values)) > 1:
             raise ArgumentError('module', f'{name} of different numbers in the processes', 'a model with the same seed in all')
 
 
@@ -148,7 +153,7 @@ def _moments(x: Tensor, group: Processes, dim: int | None) -> tuple[Tensor, Tens
     return x, mean, variance, count
 
 
-def convert_norms(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Module:
+def convert_norms(module: Module, graph: ShardedGraph) -> Module:
     r"""Replaces every normalization over nodes in a model by one over the nodes of all processes, in place, and returns the
     model. :class:`GlobalBatchNorm` replaces :class:`torch.nn.BatchNorm1d`, also within :class:`torch_geometric.nn.BatchNorm`.
     :class:`GlobalLayerNorm` replaces :class:`torch_geometric.nn.LayerNorm` in its mode :obj:`"graph"`. The state dictionary
@@ -166,11 +171,21 @@ def convert_norms(module: torch.nn.Module, graph: ShardedGraph) -> torch.nn.Modu
         >>> convert_norms(torch.nn.BatchNorm1d(4), graph)
         GlobalBatchNorm(4, eps=1e-05, momentum=0.1, affine=True, ...)
     """
-    check_sees_all_nodes(module, converted=False)
-    if type(module) is torch.nn.BatchNorm1d:
-        return GlobalBatchNorm(module, graph)
-    if type(module) is LayerNorm and module.mode == 'graph':
-        return GlobalLayerNorm(module, graph)
-    for name, child in module.named_children():
-        module.add_module(name, convert_norms(child, graph))
-    return module
+    return _converted(module, graph, {})
+
+
+def _converted(module: Module, graph: ShardedGraph, known: dict[Module, Module]) -> Module:
+    r"""Converts a module, once if it stands at several places."""
+    if module not in known:
+        check_sees_all_nodes(module, converted=False)
+        known[module] = module
+        if type(module) is torch.nn.BatchNorm1d:
+            known[module] = GlobalBatchNorm(module, graph)
+        elif type(module) is LayerNorm and module.mode == 'graph':
+            known[module] = GlobalLayerNorm(module, graph)
+        elif isinstance(module, BatchNorm):
+            module.allow_single_element = False  # with one node, the process would leave out the norm, for which others wait
+        for name, child in module._modules.items():
+            if child is not None:
+                module.add_module(name, _converted(child, graph, known))
+    return known[module]

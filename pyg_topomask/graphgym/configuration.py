@@ -220,8 +220,8 @@ def _override(key: str, value: str) -> None:
 
 
 def yaml_overrides(words: Sequence[str]) -> list[str]:
-    r"""Converts a command line with YAML values of :obj:`topomask.mask`, :obj:`topomask.transforms`, :obj:`topomask.dataset`
-    and :obj:`topomask.model` to the syntax of yacs.
+    r"""Converts a command line with YAML values of :obj:`topomask.mask`, :obj:`topomask.transforms`, :obj:`topomask.dataset`,
+    :obj:`topomask.model` and lists to the syntax of yacs.
 
     yacs cannot replace the group :obj:`topomask.mask`, so the mask becomes the option :obj:`topomask.Masked.mask`. The
     transforms become a Python list, and :obj:`null` becomes :obj:`None`. A value that is not valid YAML raises an error.
@@ -246,6 +246,9 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
         elif key in ('topomask.dataset', 'topomask.model'):
             arguments = read_yaml(key, value, 'arguments in YAML, such as {heads: 2}')
             words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
+        elif value.startswith('[') and isinstance(CfgNode._decode_cfg_value(value), str):
+            entries = read_yaml(key, value, 'lists in YAML, such as [accuracy, f1]')
+            words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
     return words
 
 

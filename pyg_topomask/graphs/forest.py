@@ -143,7 +143,10 @@ class Forest:
         if matrix.nnz // 2 != num_nodes - num_trees:
             given = f'a graph with a cycle through the nodes {_cycle(matrix, tree)}'
             accepted = 'forests, in which any two nodes are joined by at most one path'
-            remedy = 'AddSpanningForest stores spanning forests of a graph with cycles, which layers take as graph=data'
+            remedy = (
+                'AddSpanningForest stores spanning forests of a graph with cycles, which layers take as graph=data (in a YAML, '
+                'topomask.transforms [AddSpanningForest])'
+            )
             raise ArgumentError('edge_index', given, accepted, remedy)
         if root is None:
             first = np.empty(num_trees, dtype=np.int64)

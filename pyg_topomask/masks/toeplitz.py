@@ -189,7 +189,10 @@ class ToeplitzMask(LogarithmicMask):
             return size.unsqueeze(1)
         accepted = f'integers [{graph.num_graphs}, {self.shape_dims}], as transforms.AddGridShape stores them'
         if shapes is None:
-            remedy = 'transforms.AddGridShape or transforms.ToGridGraph stores it on data, which layers take as graph=data'
+            remedy = (
+                'transforms.AddGridShape or transforms.ToGridGraph stores it on data, which layers take as graph=data '
+                '(in a YAML, topomask.transforms [{AddGridShape: {shape: [3, 4]}}])'
+            )
             raise ArgumentError('grid_shape', 'a graph without it', accepted, remedy)
         if not isinstance(shapes, Tensor) or shapes.is_floating_point():
             raise ArgumentError('grid_shape', described(shapes), accepted)

@@ -13,7 +13,7 @@ from torch_geometric.data import Data, HeteroData
 from torch_geometric.data.datapipes import functional_transform
 
 from pyg_topomask.errors import ArgumentError, warn
-from pyg_topomask.graphs.edges import check_normalization
+from pyg_topomask.graphs.edges import check_normalization, edge_weights_of
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.transforms.base import GraphTransform, check_unbatched, joint_graphs, single_graph
 from pyg_topomask.utils.checks import check_size, check_whole, checked_seed
@@ -151,12 +151,13 @@ class AddSVDEncoding(GraphTransform):
         if 'edge_index' not in store:
             raise ArgumentError('data', f'{edges} without edge_index', 'edges with it')
         num_edges = store.edge_index.size(1)
-        weight = store.get('edge_weight')
+        sizes = [data[name].num_nodes or 0 for name in (source, target)]
+        # Edges of a type have no weights of nodes, of which a number of edges equal to that of nodes would be a sign.
+        _, weight = edge_weights_of(Data.from_dict({**store.to_dict(), 'num_nodes': num_edges + 1}))
         if weight is None:
             weight = torch.ones(num_edges, device=store.edge_index.device)
         elif weight.shape != (num_edges,):
             raise ArgumentError('edge_weight', f'shape {tuple(weight.shape)} for {num_edges} {edges}', '[E]')
-        sizes = [data[name].num_nodes or 0 for name in (source, target)]
         if source == target:
             graph = Graph.from_tensors(store.edge_index, sizes[0], weight)
             data[source].svd_encoding = self._any(graph)
@@ -288,6 +289,8 @@ def _exact(matrix: Tensor, rank: int) -> tuple[Tensor, Tensor, Tensor]:
     symmetric = (matrix == matrix.mT).flatten(1).all(1)
     if bool(symmetric.all()):
         return _symmetric(matrix, rank)
+    if not bool(symmetric.any()):
+        return _singular(matrix, rank)
     factors = zip(_symmetric(matrix[symmetric], rank), _singular(matrix[~symmetric], rank), strict=True)
     order = torch.cat([symmetric.nonzero(), (~symmetric).nonzero()]).squeeze(1).argsort()
     left, value, right = (torch.cat(parts)[order] for parts in factors)

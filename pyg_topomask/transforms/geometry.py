@@ -14,11 +14,11 @@ from torch_geometric.nn import global_mean_pool
 from torch_geometric.utils import scatter, to_undirected
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edges import check_flow, grid_edges
+from pyg_topomask.graphs.edges import check_flow, grid_edges, name_of_weights
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.ops.knn import check_positions, knn_graph
 from pyg_topomask.transforms.base import GraphTransform, check_has_positions, check_single
-from pyg_topomask.utils.checks import check_choice, check_whole, checked_seed, described, is_whole
+from pyg_topomask.utils.checks import check_choice, check_flag, check_whole, checked_seed, described, is_whole
 from pyg_topomask.utils.precision import widened
 
 
@@ -27,9 +27,9 @@ class KNNGraph(GraphTransform):
     r"""Replaces the edges of a graph by edges to each node from its nearest neighbors in :obj:`pos` (functional name:
     :obj:`topo_knn_graph`). It does not need torch-cluster.
 
-    The transform removes :obj:`edge_attr`, :obj:`edge_weight` and :obj:`adj_t`. The edges are directed, see
-    :func:`~pyg_topomask.ops.knn_graph`, unless :obj:`force_undirected` is set. As with PyG's :obj:`KNNGraph`, a batch cannot be
-    divided by :obj:`to_data_list()` afterwards.
+    The transform removes :obj:`edge_attr`, :obj:`edge_type`, :obj:`edge_weight`, other edge weights (:obj:`weight`) and
+    :obj:`adj_t`. The edges are directed, see :func:`~pyg_topomask.ops.knn_graph`, unless :obj:`force_undirected` is set. As
+    with PyG's :obj:`KNNGraph`, a batch cannot be divided by :obj:`to_data_list()` afterwards.
 
     Args:
         k (int): The number of neighbors. In graphs with at most this many nodes, each node has edges from all others.
@@ -53,6 +53,7 @@ class KNNGraph(GraphTransform):
     def __init__(self, k: int = 6, loop: bool = False, force_undirected: bool = False, flow: str = 'source_to_target') -> None:
         check_whole(1, k=k)
         check_flow(flow)
+        check_flag(loop=loop, force_undirected=force_undirected)
         self.k = k
         self.loop = loop
         self.force_undirected = force_undirected
@@ -61,8 +62,9 @@ class KNNGraph(GraphTransform):
     def forward(self, data: Data) -> Data:
         check_has_positions(data)
         edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop, self.flow)
+        weights = name_of_weights(data)
         data.edge_index = to_undirected(edge_index, num_nodes=data.num_nodes) if self.force_undirected else edge_index
-        for name in ('adj_t', 'edge_attr', 'edge_weight'):
+        for name in {'adj_t', 'edge_attr', 'edge_type', 'edge_weight', weights}:
             if name in data:
                 del data[name]
         return data
@@ -75,8 +77,8 @@ ORIENTATIONS = ('outward', 'up')
 class AddNormals(GraphTransform):
     r"""Stores the normal of the surface through the nearest neighbors of each point as :obj:`normal` (functional name:
     :obj:`add_normals`), from `"Surface reconstruction from unorganized points" <https://doi.org/10.1145/133994.134011>`_ (Sec.
-    3.2). The normal is the unit vector along which these neighbors vary least. It is zero if the neighbors are on a line or
-    coincide.
+    3.2). The normal is the unit vector along which these neighbors vary least. It is zero if the neighbors coincide, and in
+    three dimensions or more if they are on a line.
 
     Args:
         k (int): The number of nearest points, including the point itself, from 3. (default: :obj:`16`)
@@ -99,6 +101,7 @@ class AddNormals(GraphTransform):
     def __init__(self, k: int = 16, orient: str = 'outward', cat: bool = False) -> None:
         check_whole(3, k=k)
         check_choice(ORIENTATIONS, orient=orient)
+        check_flag(cat=cat)
         self.k = k
         self.orient = orient
         self.cat = cat
@@ -163,6 +166,8 @@ def _check(data: Data) -> int:
     check_single(data)
     if 'adj_t' in data:
         raise ArgumentError('data', 'data with adj_t', 'data with edge_index', 'apply ToSparseTensor afterwards')
+    if 'edge_label_index' in data:
+        raise ArgumentError('data', 'data with edge_label_index', 'data without it', 'apply RandomLinkSplit afterwards')
     return int(data.num_nodes or 0)
 
 

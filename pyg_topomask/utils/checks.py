@@ -38,6 +38,11 @@ def check_choice(choices: Iterable[object], /, **given: object) -> None:
     _check(given, ', '.join(map(str, known)), lambda value: value in known)
 
 
+def check_flag(**given: object) -> None:
+    r"""Raises an error unless a value is :obj:`True` or :obj:`False`. Any text would count as true."""
+    _check(given, 'True, False', lambda value: isinstance(value, bool))
+
+
 def check_file_name(**given: str) -> None:
     r"""Raises an error for a word that could not be a part of the name of a file, such as :obj:`"../up"`."""
     accepted = 'names of files, without / and backslashes'

@@ -14,13 +14,14 @@ from forked import Forked
 from grids import by_day
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import GCNConv, LayerNorm
+from torch_geometric.nn import BatchNorm, GCNConv, LayerNorm
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 from sharded_cases import CASES, CHANNELS, NODES, OF_EACH_KIND, OF_FOUR, SHORT, data_of, make_layer, run_layer, weights_of_loss
 
 from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_nodes
+from pyg_topomask.distributed.training import GlobalBatchNorm
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.masks import GRFMask, PackingMask
 from pyg_topomask.nn import KMIPAttention, TopoGPSConv
@@ -189,6 +190,29 @@ def test_running_moments(momentum: float | None) -> None:
     torch.testing.assert_close(*(norm.state_dict() for norm in norms))
 
 
+def test_means_of_any_type() -> None:
+    graph = ShardedGraph.from_data(data_of('positive'))
+    right = torch.arange(graph.num_nodes) % 3 == 0
+    for values in (right, right.to(torch.uint8), right.long(), right.double()):
+        assert float(mean_over_nodes(values, graph)) == pytest.approx(right.double().mean().item())
+        assert mean_over_nodes(values, graph).dtype == (values.dtype if values.is_floating_point() else torch.float32)
+    assert mean_over_nodes(torch.ones(70_000, dtype=torch.half), graph) == 1  # the sum is beyond float16
+
+
+def test_a_norm_at_two_places_and_one_that_would_leave_out_a_node() -> None:
+    graph = ShardedGraph.from_data(data_of('positive'))
+    norm = torch.nn.BatchNorm1d(2)
+    first, _, last = convert_norms(torch.nn.Sequential(norm, torch.nn.Identity(), norm), graph)
+    assert type(first) is GlobalBatchNorm
+    assert first is last
+    assert not convert_norms(BatchNorm(2, allow_single_element=True), graph).allow_single_element
+
+
+def test_parts_by_truth() -> None:
+    with pytest.raises(ValueError, match=r'^partition: got 0 to 1; accepted: .* from 0 to 0'):
+        ShardedGraph.from_graph(torch.tensor([[0], [1]]), 2, partition=torch.tensor([False, True]))
+
+
 def test_bytes(results: list[dict[str, Any]]) -> None:
     """The formulas in the docstring of ShardedGraph, of 2 heads with 4 features and 4 channels in 2 processes."""
     heads, features, channels = 2, 4, 4
@@ -252,6 +276,7 @@ ERRORS = {
     'edges_kmip': "edge_attr: got edge features for flow='target_to_source' on a sharded graph, whose ",
     'models': 'module: got weight of different numbers in the processes',
     'models_of_equal_sums': 'module: got weight of different numbers in the processes',
+    'models_in_another_order': 'module: got weight of different numbers in the processes',
     'tree': 'mask: got TreeMask on a sharded graph; accepted: AdjacencyMask, CausalMask, ',
     'subclass': 'mask: got OtherMask on a sharded graph',
     'missing': "left: got the attribute name 'nothing', which the data lacks",

@@ -194,6 +194,7 @@ def wrong_calls(rank: int) -> dict[str, Callable[[], Any]]:
         'edges_kmip': lambda: attend(KMIPAttention(CHANNELS, 2, flow='target_to_source', edge_dim=EDGE_DIM), **features),
         'models': lambda: check_parameters(seeded(rank), graph),
         'models_of_equal_sums': lambda: check_parameters(with_weights([1.0 + rank, -1.0 - rank]), graph),
+        'models_in_another_order': lambda: check_parameters(with_weights([1.0 + rank, 2.0 - rank]), graph),
         'tree': lambda: attend(linear(TreeMask)()),
         'subclass': lambda: attend(linear(other_mask)()),
         'missing': lambda: attend(linear(lambda: LowRankMask(2, 'nothing'))()),

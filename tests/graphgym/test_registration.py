@@ -119,6 +119,13 @@ def test_missing_library_names_the_extra(monkeypatch: pytest.MonkeyPatch) -> Non
         pyg_topomask.graphgym.require_graphgym()
 
 
+def test_training_without_a_library_names_the_extra() -> None:
+    code = "import sys; sys.modules['yacs'] = sys.modules['pytorch_lightning'] = None; sys.modules['lightning'] = None\n"
+    code += "from pyg_topomask.__main__ import main; sys.exit(main(['train', '--cfg', 'digits']))"
+    status, _, stderr = Forked('-c', code).wait()
+    assert (status, 'install pyg_topomask with its extra [graphgym]' in stderr) == (2, True), stderr
+
+
 def test_data_sets_that_graphgps_has_stored_are_loaded(tmp_path: Path) -> None:
     """Its classes call torch.load without more, which refuses the parts of PyG's graphs since PyTorch 2.6."""
     stored = InMemoryDataset.collate([Data(x=torch.ones(2, 3), edge_index=torch.tensor([[0], [1]]), y=torch.ones(1, 2))] * 2)

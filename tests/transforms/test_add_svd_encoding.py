@@ -95,6 +95,16 @@ def test_few_values_of_large_symmetric_matrices() -> None:
         np.testing.assert_allclose(matrix @ right, left * values, atol=1e-5)
 
 
+@pytest.mark.parametrize('nodes', [40, 200])
+def test_few_values_of_large_asymmetric_matrices(nodes: int) -> None:
+    data = Data(edge_index=random_edges(nodes, 3 * nodes, seed=1), num_nodes=nodes)
+    for normalization, graph in ((None, data), ('rw', ToUndirected()(data))):
+        matrix, rank = weight_matrix(graph, normalization, 'target_to_source'), 1
+        assert not np.allclose(matrix, matrix.T)
+        left, right = AddSVDEncoding(rank, normalization=normalization)(graph).svd_encoding.split(rank, dim=1)
+        assert_encodings(left, right, matrix, rank)
+
+
 @pytest.mark.parametrize('rank', [1, 3, 4, 9])
 @pytest.mark.parametrize('both_directions', [True, False])
 def test_users_and_items(both_directions: bool, rank: int) -> None:
@@ -115,6 +125,21 @@ def test_weighted_interactions_are_averaged() -> None:
     matrix[0, 0] = 1.5
     encoding = AddSVDEncoding(4)(data).svd_encoding
     assert_encodings(encoding[:4], encoding[4:], matrix, 4)
+
+
+@pytest.mark.parametrize('name', ['edge_weight', 'weight', 'edge_attr'])
+@pytest.mark.filterwarnings('ignore:data. got edge_attr')
+def test_weights_of_heterogeneous_data_have_the_names_of_others(name: str) -> None:
+    weight, data, both = torch.tensor([1.0, 2.0, 0.5, 3.0, 1.5, 1.0, 2.0]), hetero(), bipartite(both_directions=False)
+    data['user', 'buys', 'item'][name] = both[name] = weight
+    out = AddSVDEncoding(3)(data)
+    expected = AddSVDEncoding(3)(both).svd_encoding
+    assert torch.equal(torch.cat([out['user'].svd_encoding, out['item'].svd_encoding]), expected)
+    assert not torch.equal(expected, AddSVDEncoding(3)(bipartite()).svd_encoding)
+    data['user', 'follows', 'user'].edge_index, data['user', 'follows', 'user'][name] = ring(4), torch.arange(1.0, 9.0)
+    encoding = AddSVDEncoding(3, edge_type=('user', 'follows', 'user'))(data)['user'].svd_encoding
+    alone = Data(edge_index=ring(4), num_nodes=4, edge_weight=torch.arange(1.0, 9.0))
+    assert torch.equal(encoding, AddSVDEncoding(3)(alone).svd_encoding)
 
 
 @pytest.mark.parametrize('normalization', ['sym', 'rw'])

@@ -43,6 +43,9 @@ def test_input_is_not_changed_and_stale_edge_values_go() -> None:
     assert 'edge_weight' not in out
     assert data.edge_index is edges
     assert 'edge_attr' in data
+    data = Data(pos=torch.rand(5, 2), edge_index=edges, weight=torch.ones(1), edge_type=torch.zeros(1), y=torch.ones(1))
+    assert sorted(KNNGraph(k=2)(data).keys()) == ['edge_index', 'pos', 'y']
+    assert 'weight' in KNNGraph(k=2)(Data(pos=torch.rand(5, 2), edge_index=edges, weight=torch.ones(5)))  # of the nodes
 
 
 def test_composes_with_transforms_of_pyg() -> None:
@@ -59,6 +62,9 @@ def test_functional_name_and_repr() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(ValueError, match=r'^k: got 0'):
         KNNGraph(k=0)
+    for name in ('loop', 'force_undirected'):
+        with pytest.raises(ValueError, match=rf"^{name}: got 'False'; accepted: True, False"):
+            KNNGraph(**{name: 'False'})
     with pytest.raises(ValueError, match=r'^data: got HeteroData'):
         KNNGraph()(HeteroData())
     with pytest.raises(ValueError, match=r'^data: got .* without a tensor pos'):

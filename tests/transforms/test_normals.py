@@ -94,6 +94,7 @@ def test_bad_input_is_named(subtests: pytest.Subtests) -> None:
     for argument, call in [
         ('k', lambda: AddNormals(2)),
         ('orient', lambda: AddNormals(orient='down')),
+        ('cat', lambda: AddNormals(cat='no')),
         ('data', lambda: AddNormals()(HeteroData())),
         ('data', lambda: AddNormals()(Data(x=torch.ones(2, 1)))),
         ('data', lambda: AddNormals()(Data(pos=torch.ones(2, 1)))),

@@ -61,6 +61,13 @@ def test_sparse_edges_are_refused(sampling: Any) -> None:
 
 
 @pytest.mark.parametrize('sampling', SAMPLINGS)
+def test_pairs_of_nodes_are_refused(sampling: Any) -> None:
+    data = Data(pos=torch.rand(4, 3), edge_label_index=torch.tensor([[0], [3]]))
+    with pytest.raises(ValueError, match=r'^data: got data with edge_label_index; .*; apply RandomLinkSplit afterwards'):
+        sampling(2)(data)
+
+
+@pytest.mark.parametrize('sampling', SAMPLINGS)
 def test_seeds(sampling: Any) -> None:
     state = torch.get_rng_state()
     first, again, other_seed = (sampling(10, seed=seed)(cloud()).y.tolist() for seed in (1, 1, 2))

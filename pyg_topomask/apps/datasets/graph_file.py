@@ -105,7 +105,7 @@ class GraphFile(FileDataset):
         if not per_graph and [len(part) for part in parts] != sizes:
             given = f'{sum(map(len, parts))} labels for {len(graphs)} graphs of {sum(sizes)} nodes'
             raise ArgumentError('label', given, 'one label for each graph of two or more, or one for each node')
-        labels, missing = _checked_labels(parts, source, self.regression, _outside_masks(graphs))
+        labels, missing = _checked_labels(parts, str(self.nodes or self.path), self.regression, _outside_masks(graphs))
         for graph, part in zip(graphs, labels.split([1] * len(graphs) if per_graph else sizes), strict=True):
             graph['y'] = part
             if graph.x is None:

@@ -43,6 +43,11 @@ _SAFE: tuple[Any, ...] = (
 )
 #: What a file of torch has to hold, and the remedy.
 _OBJECTS = ('objects Data of PyG with edge_index, one or a list', "save a data set by torch.save(list(dataset), 'graphs.pt')")
+#: What else PyG's users save: the end of the name that torch refuses, what it is, and the remedy.
+_KINDS = {
+    'storage.BaseStorage': ('HeteroData', "torch.save(data.to_homogeneous(), 'graph.pt'), if its edges are alike"),
+    'DynamicInheritanceGetter': ('a Batch', "torch.save(batch.to_data_list(), 'graphs.pt')"),
+}
 _OF_NETWORKX = "save a graph of networkx by networkx.write_graphml(graph, 'graph.graphml')"
 
 
@@ -142,6 +147,9 @@ def _read_torch(path: Path, nodes: Path | None, label: str | None, directed: boo
         held = re.search(r'GLOBAL (\S+)', str(error))
         given = f'{path}, which holds {held[1]}' if held else f'{path}, which is no file of torch ({type(error).__name__})'
         remedy = _OF_NETWORKX if held and held[1].startswith('networkx') else _OBJECTS[1]
+        for name, (kind, better) in _KINDS.items():
+            if held and held[1].endswith(name):
+                given, remedy = f'{path}, which holds {kind} of PyG', f'save its graphs: {better}'
         raise ArgumentError('data', given, _OBJECTS[0], remedy) from error
     graphs = stored if isinstance(stored, list) else [stored]
     for index, graph in enumerate(graphs):

@@ -99,8 +99,9 @@ def inspect_attention(
     :obj:`<out>/<name of the YAML>/attention`:
 
     * :obj:`layers.csv`, that table, and :obj:`attention-<graph>.csv`, each pair of nodes with the coefficients of the heads;
-    * :obj:`degrees.csv`, :obj:`cumulative.csv` and, for k-MIP attention, :obj:`full.csv`: out-degrees in the attention graphs,
-      the weight of the largest coefficients, and the weight of the best keys in full attention with the distance to it;
+    * :obj:`degrees.csv`, :obj:`cumulative.csv` and, for k-MIP attention without edge features, :obj:`full.csv`: out-degrees in
+      the attention graphs, the weight of the largest coefficients, and the weight of the best keys in full attention with the
+      distance to it;
     * plots of all of them, if Matplotlib is installed.
 
     The checkpoint is by default that of the best model of the run with that YAML in :obj:`out`. Raises a :class:`ValueError` if
@@ -181,7 +182,8 @@ class LayerAttention:
 def _measured(module: Any, recordings: list[Recording], sizes: list[int], ks: list[int]) -> LayerAttention:
     given = [(recording.edge_index, recording.alpha, size) for recording, size in zip(recordings, sizes, strict=True)]
     curves = {WEIGHT: [diagnostics.cumulative_attention(edge_index, alpha, ks, size) for edge_index, alpha, size in given]}
-    if isinstance(module, KMIPAttention) and module.similarity == 'dot':
+    # Full attention by queries and keys alone.
+    if isinstance(module, KMIPAttention) and module.similarity == 'dot' and module.edge_terms is None:
         vectors = [recording.vectors for recording in recordings]
         curves[FULL_WEIGHT] = [diagnostics.cumulative_full_attention(q, k, ks) for q, k, _ in vectors]
         curves[DISTANCE] = [diagnostics.distance_to_full_attention(q, k, v, ks) for q, k, v in vectors]

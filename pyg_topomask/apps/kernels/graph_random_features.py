@@ -110,7 +110,9 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         gap = abs(matrix - matrix.T)
         if gap.nnz > 0 and gap.max() > 1e-8 * abs(matrix).max():
             raise ArgumentError('X', 'an asymmetric adjacency matrix', 'symmetric ones', 'ToUndirected() of PyG makes data so')
-        matrix.eliminate_zeros()
+        if not matrix.data.all():
+            matrix = matrix.copy()  # X shares its arrays
+            matrix.eliminate_zeros()
         edge_index, edge_weight = from_scipy_sparse_matrix(matrix)
         return Graph(edge_index.flip(0), matrix.shape[0], edge_weight)
 

@@ -167,6 +167,9 @@ def evaluate(
     targets = targets.long()
     user_index, row = targets[0].unique(return_inverse=True)
     labels = torch.stack([row, targets[1]])
+    pairs = (row * items.size(0) + targets[1]).sort().values
+    if bool((pairs[1:] == pairs[:-1]).any()):
+        raise ArgumentError('targets', 'a pair twice', 'each pair once', 'use targets.unique(dim=1)')
     of_groups = [] if groups is None else [(f'{name} ', groups[0][labels[1]] == i) for i, name in enumerate(groups[1])]
     chosen = [('', torch.ones_like(row, dtype=torch.bool)), *of_groups]
     if ties == 'lower':

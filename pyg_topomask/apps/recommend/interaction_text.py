@@ -31,7 +31,7 @@ _OTHER_SEPARATOR = re.compile(r'\s*\d+\s*([^\s\d,:.+-])\s*\d')
 _OPEN: dict[str, Callable[..., Any]] = {'.gz': gzip.open, '.xz': lzma.open, '.bz2': bz2.open}
 #: Bytes of a part of a file.
 _PART = 2**22
-#: Names of the columns with users, items and ratings, in small letters and without lines below.
+#: Names of the columns with users, items and ratings, in small letters, without lines below and blanks.
 _KNOWN = (
     ('userid', 'user', 'uid', 'reviewerid', 'customerid'),
     ('itemid', 'item', 'iid', 'parentasin', 'asin', 'movieid', 'artistid', 'bookid', 'businessid', 'productid', 'trackid'),
@@ -245,15 +245,14 @@ class _Header:
     def __init__(self, path: Path, line: bytes, columns: Sequence[str], least: float) -> None:
         text = line.decode('utf-8', 'backslashreplace').strip('\r')
         self.path = path
-        self.separator = max('\t,;| ', key=text.count)
+        # Names may have blanks, and in quotes other separators.
+        signs = sorted('\t,;| ', key=lambda sign: (text.count(sign) == 0, sign == ' ', -text.count(sign)))
+        read = {sign: _columns(text, sign, columns) for sign in signs}
+        found = [sign for sign, (_, places) in read.items() if None not in (places if columns else places[:2])]
+        self.separator = (found or signs)[0]
         self.quote = self.separator != '\t'
-        self.names = [name.strip() for name in next(csv.reader([text], delimiter=self.separator), [])]
-        words = [name.partition(':')[0] for name in self.names]  # RecBole adds the kind
-        small = [word.lower().replace('_', '') for word in words]
-        wanted = [(name,) for name in columns] or _KNOWN
-        given = words if columns else small
-        places = [next((given.index(name) for name in names if name in given), None) for names in wanted]
-        if None in places[:2] or (columns and None in places):
+        self.names, places = read[self.separator]
+        if not found:
             accepted = ', '.join(columns) if columns else 'names of a column of users and one of items'
             remedy = "name the columns, columns=['user_id', 'item_id', 'rating'] (in a YAML, recommend.files.columns)"
             if all(_rating(name) is not None for name in self.names):
@@ -265,6 +264,8 @@ class _Header:
 
     def regular(self, part: bytes, least: float, numbers: Numbers | None) -> Rated | None:
         r"""Reads lines by Polars, if all have a user, an item, and no rating that is no number."""
+        if _widest(part, self.separator, self.quote) > len(self.names):
+            return None
         kind = int if numbers is None else str
         kinds = dict(zip(self.places, (kind, kind, float), strict=False))
         frame = _parsed(part, self.separator, len(self.names), kinds, quote=self.quote)
@@ -317,6 +318,26 @@ class _Header:
             ids[0].append(found[0])
             ids[1].append(found[1])
         return np.array(ids[0], np.int64), np.array(ids[1], np.int64), dropped
+
+
+def _columns(text: str, separator: str, columns: Sequence[str]) -> tuple[list[str], list[int | None]]:
+    r"""Returns the names in the first line of a table, and the places of the columns to read, :obj:`None` if there is none."""
+    names = [name.strip() for name in next(csv.reader([text], delimiter=separator), [])]
+    words = [name.partition(':')[0] for name in names]  # RecBole adds the kind
+    given = words if columns else [re.sub('[_ ]', '', word.lower()) for word in words]
+    wanted = [(name,) for name in columns] or _KNOWN
+    return names, [next((given.index(name) for name in known if name in given), None) for known in wanted]
+
+
+def _widest(part: bytes, separator: str, quote: bool) -> int:
+    r"""Returns the number of columns of the widest line. Polars ignores what is beyond those that it is told of."""
+    data = np.frombuffer(part, np.uint8)
+    ends = data == ord('\n')
+    place = np.flatnonzero(ends | (data == ord(separator)))
+    if quote and b'"' in part:
+        place = place[np.cumsum(data == ord('"'))[place] % 2 == 0]
+    last = np.flatnonzero(ends[place])
+    return int(np.diff(last, prepend=-1, append=len(place)).max())
 
 
 def _numbered(texts: Any, numbers: dict[str, int]) -> np.ndarray:

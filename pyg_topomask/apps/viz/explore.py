@@ -297,7 +297,7 @@ def explore(
         content['names'] = None if labels is None else [str(labels[shown]) for shown in content['nodes']]
         # Text in a script ends it where a browser reads "</script>".
         embedded = json.dumps(content, allow_nan=False).replace('<', '\\u003c')
-        text = template.replace('/*TITLE*/', html.escape(title), 1).replace('/*CONTENT*/', embedded, 1)
+        text = template.replace('/*CONTENT*/', embedded, 1).replace('/*TITLE*/', html.escape(title), 1)
         if len(text.encode()) <= _BYTES or num_nodes == 1:
             return Page(text)
         num_nodes = 3 * num_nodes // 4

@@ -54,7 +54,8 @@ class GridEncoder(torch.nn.Module):
         dense_limit (int): Up to this number of patches, linear attention forms the mask as one matrix for all images, which is
             fastest on small grids. On larger grids, it applies the mask to one graph with a copy of the grid for each image. It
             always forms the mask if its product costs as much as the matrix, as with
-            :class:`~pyg_topomask.masks.DenseMask`. (default: :obj:`256`)
+            :class:`~pyg_topomask.masks.DenseMask`. The two agree up to the error of the mask's product, such as the
+            :obj:`tolerance` of a heat kernel. (default: :obj:`256`)
     """
 
     def __init__(

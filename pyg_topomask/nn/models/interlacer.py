@@ -192,7 +192,7 @@ class Interlacer(Module):
         check_whole(1, steps=steps)
         constant = [] if x is None else [x]
         check_dtype(input_of(self.lin_in)[1], pos=pos, history=history, **({} if x is None else {'x': x}))
-        num_features = self._num_features or history[0].numel() + sum(value.size(-1) for value in constant)
+        num_features = self._num_features or history.shape[1:].numel() + sum(value.size(-1) for value in constant)
         remaining = num_features - sum(value.size(-1) for value in constant)
         if history.dim() != 3 or history.shape[::2] != pos.shape or history.size(1) * self.out_channels != remaining:
             raise ArgumentError(

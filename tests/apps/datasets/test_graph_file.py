@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 from torch import Tensor
-from torch_geometric.data import Batch, Data
+from torch_geometric.data import Batch, Data, HeteroData
 from torch_geometric.transforms import ToUndirected
 
 from pyg_topomask.apps.datasets import GraphFile
@@ -196,7 +196,7 @@ def test_whole_numbers_are_classes_or_with_regression_numbers() -> None:
         read('edges.csv', nodes='nodes.csv')
     assert read('edges.csv', nodes='nodes.csv', regression=True)[0].y.tolist() == [[7.0 * i] for i in range(30)]
     Path('nodes.csv').write_text('id,label\n' + ''.join(f'{i},{"ab"[i % 2]}\n' for i in range(30)))
-    with pytest.raises(ValueError, match=r'regression: got labels a \.\.\. in edges.csv'):
+    with pytest.raises(ValueError, match=r'regression: got labels a \.\.\. in nodes.csv'):
         read('edges.csv', nodes='nodes.csv', regression=True)
 
 
@@ -364,6 +364,19 @@ def test_no_code_of_a_file_runs(capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(ValueError, match='which holds print'):
         read('graphs.pt')
     assert 'code of the file ran' not in capsys.readouterr().out
+
+
+def test_other_objects_of_pyg_are_named() -> None:
+    typed = HeteroData({'a': {'x': torch.eye(2)}, ('a', 'to', 'a'): {'edge_index': torch.tensor([[0], [1]])}})
+    for stored, message in (
+        (typed, r'holds HeteroData of PyG; .*; save its graphs: torch\.save\(data\.to_homogeneous\(\)'),
+        (
+            Batch.from_data_list([graph(torch.tensor([0, 1, 1]))]),
+            r'holds a Batch of PyG; .*: torch\.save\(batch\.to_data_list\(\)',
+        ),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(save(stored))
 
 
 def test_several_splits_name_the_choice() -> None:

@@ -169,8 +169,11 @@ def test_random_splits_are_those_of_the_seed(
     assert drawn.value.args == (float(torch.rand(1, generator=torch.Generator().manual_seed(5))),)
 
 
-def test_only_inner_products_are_compared_with_full_attention(tmp_path: Path, digits: Path, small: list[str]) -> None:
-    options = [*configuration(small, 'KMIP'), 'gt.layers', '1', 'topomask.KMIP.similarity', 'cosine']
+@pytest.mark.parametrize('option', [('similarity', 'cosine'), ('edge_attr', 'True')])
+def test_only_inner_products_are_compared_with_full_attention(
+    tmp_path: Path, digits: Path, small: list[str], option: tuple[str, str]
+) -> None:
+    options = [*configuration(small, 'KMIP'), 'gt.layers', '1', f'topomask.KMIP.{option[0]}', option[1]]
     saved_model(digits, options, tmp_path / 'model.pt')
     inspect_attention(digits, options, tmp_path / 'model.pt', out=tmp_path)
     assert list(tmp_path.rglob('cumulative.csv'))

@@ -62,8 +62,10 @@ def test_edges_of_weight_zero_are_none():
     coo = adjacency.tocoo()
     row, col, weight = (np.append(values, more) for values, more in ((coo.row, [0, 5]), (coo.col, [5, 0]), (coo.data, [0, 0])))
     stored = csr_array((weight, (row, col)), shape=(6, 6))
-    assert stored.nnz == adjacency.nnz + 2
+    for array in (stored.data, stored.indices, stored.indptr):  # as joblib shares them
+        array.flags.writeable = False
     assert (GraphRandomFeatures(random_state=0).fit_transform(stored) != features).nnz == 0
+    assert stored.nnz == adjacency.nnz + 2
 
 
 def test_parameters_clone_pipeline_and_new_walks():

@@ -248,6 +248,11 @@ def test_metrics_over_all_orders_of_equal_scores(chunk_size: int) -> None:
                 assert results['worst'][f'{name}{metric}@{k}'] <= results['lower'][f'{name}{metric}@{k}'] + 1e-6
 
 
+def test_a_pair_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match=r'^targets: got a pair twice; accepted: each pair once; use targets\.unique\(dim=1\)'):
+        evaluate(torch.eye(2), torch.eye(2), torch.tensor([[0, 1, 0], [0, 0, 0]]), NONE, 1)
+
+
 def test_unknown_order_of_equal_scores() -> None:
     with pytest.raises(ValueError, match=r"^ties: got 'best'; accepted: lower, mean, worst"):
         evaluate(torch.eye(2), torch.eye(2), torch.tensor([[0], [0]]), NONE.long(), k=1, ties='best')

@@ -141,6 +141,20 @@ def test_columns_of_other_names(write: Callable[[str], Path]) -> None:
         read_interactions(path, 'table', columns=['visitor'])
 
 
+@pytest.mark.parametrize(
+    ('text', 'columns'),
+    [
+        ('User ID,Item ID\n1,2\n3,4\n', ['User ID', 'Item ID']),
+        ('User ID,Item ID\n1,2\n3,4\n', []),
+        ('user,item,date of the order\n1,2,a b\n3,4,c\n', []),
+        ('"user";"item";"title, year, a, b"\n1;2;"x, y"\n3;4;z\n', []),
+        ('user item rating\n1 2 3\n3 4 5\n', []),
+    ],
+)
+def test_blanks_and_other_separators_in_names(write: Callable[[str], Path], text: str, columns: list[str]) -> None:
+    assert pairs(read_interactions(write(text), 'table', columns=columns)) == [(1, 2), (3, 4)]
+
+
 def test_broken_tables(write: Callable[[str], Path], subtests: pytest.Subtests) -> None:
     for text, least, message in [
         ('user_id:token\titem_id:token\n3\t5\n\n\t5\n', 0, r'a\.txt, line 4, column user_id:token: got no id; accepted: an id'),
@@ -148,6 +162,8 @@ def test_broken_tables(write: Callable[[str], Path], subtests: pytest.Subtests) 
         ('user,item,rating\n1,2,3\n1,2,\n', 1, r"a\.txt, line 3, column rating: got ''; accepted: numbers, for min_rating 1"),
         ('user,item,rating\n1,2,3\na,2,\n', 1, r"a\.txt, line 3, column rating: got ''; accepted: numbers, for min_rating 1"),
         ('user,item\n1,2\n1,2,3\n', 0, r'a\.txt, line 3: got 3 columns; accepted: 2, as in line 1'),
+        ('title,user,item\nA,1,2\nB, C,1,3\n', 0, r'a\.txt, line 3: got 4 columns; accepted: 3, as in line 1'),
+        ('title,user,item\nA,ann,b\n"B, C",ann,d\nB, C,ann,e\n', 0, r'a\.txt, line 4: got 4 columns; accepted: 3, as in'),
         ('user,item\n1,2\nann\n', 0, r'a\.txt, line 3, column item: got no id'),
         ('user,item\n1,2\n', 3, r"a\.txt, line 1: got 'user,item'; accepted: a column of ratings, for min_rating 3"),
         ('3,17,4\n', 0, r"a\.txt, line 1: got '3,17,4'; .*; if no line names the columns, set the layout to 'pairs'"),

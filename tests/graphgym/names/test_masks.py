@@ -180,9 +180,14 @@ def test_a_command_line_replaces_the_mask_of_a_file() -> None:
     assert 'num_walks=3' in repr(build_attention('Masked', 8, 2).mask)
 
 
-def test_a_command_line_is_otherwise_as_it_was() -> None:
+def test_a_command_line_is_otherwise_as_it_was(digits: Path) -> None:
     words = ['--cfg', 'x.yaml', 'gt.layers', '2', 'topomask.transforms', "['AddGridShape']"]
     assert yaml_overrides(words) == words
+    words = ['share.dims', '[2, 1e-1]', 'name_tag', '[(1, 2)]', 'dataset.split', '[0.5, 0.5]']
+    assert yaml_overrides(words) == words
+    assert yaml_overrides(['custom_metrics', '[f1, 1e-1]']) == ['custom_metrics', "['f1', 0.1]"]
+    load_config(digits, ['custom_metrics', '[accuracy, f1]'])
+    assert cfg.custom_metrics == ['accuracy', 'f1']
     long = {'sum': [{'PowerSeries': {'order': order}} for order in range(40)]}
     key, line = yaml_overrides(['topomask.mask', str(long)])
     assert key == 'topomask.Masked.mask'

@@ -251,6 +251,11 @@ def test_no_particles_one_particle_and_other_dimensions() -> None:
         assert model(torch.randn(1, 5).double(), torch.randn(1, 2).double()).isfinite().all()
 
 
+def test_no_particles_before_the_sizes_are_known() -> None:
+    model = Interlacer(-1, 16)
+    assert model.rollout(torch.randn(0, 3), torch.randn(0, 2, 3), 4).shape == (0, 4, 3)
+
+
 def test_bad_input_is_named() -> None:
     model, (x, pos, _) = make('grf'), particles([6])
     for name, arguments in {
