@@ -264,7 +264,7 @@ def test_titles_are_text_and_nothing_is_loaded() -> None:
     page = explore({'</script><b>': PackingMask()}, small_graph(), title='</script>"<&')
     assert '<title>&lt;/script&gt;&quot;&lt;&amp;</title>' in page.html
     assert page.html.count('</script>') == 1
-    assert '"title": "/*CONTENT*/"' in explore(PackingMask(), small_graph(), title='/*CONTENT*/').html
+    assert 'const content = {"title": "/*CONTENT*/"' in explore(PackingMask(), small_graph(), title='/*CONTENT*/').html
     assert "default-src 'none'" in page.html
     assert 'srcdoc="&lt;!DOCTYPE' in page._repr_html_()
     assert repr(page).startswith('Page(')
