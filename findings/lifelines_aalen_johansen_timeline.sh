@@ -12,7 +12,8 @@ set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 python3 -m venv "$folder/venv"
-"$folder/venv/bin/pip" install --quiet lifelines==0.30.3 numpy==2.4.6 scipy==1.17.1 pandas==2.3.3 autograd==1.9.1 autograd-gamma==0.5.0 formulaic==1.2.2 matplotlib==3.11.2
+"$folder/venv/bin/pip" install --quiet lifelines==0.30.3 numpy==2.4.6 scipy==1.17.1 pandas==2.3.3 \
+    autograd==1.9.1 autograd-gamma==0.5.0 formulaic==1.2.2 matplotlib==3.11.2
 cd "$folder"
 OMP_NUM_THREADS=1 "$folder/venv/bin/python" -W ignore - <<'PY'
 from importlib.metadata import version
@@ -46,6 +47,6 @@ print(f'AalenJohansenFitter: times {seen.index.tolist()}, values {seen.round(3).
 print(f'by the definition: times {timeline}, values {np.round(right, 3).tolist()}')
 lost = seen.isna().sum()
 print(f'{lost} of {len(seen)} values are NaN, the value at 7 is {seen.loc[7.0]:.3f} instead of {by_definition(7.0):.3f}')
-assert seen.index.tolist() == whole.index.tolist() and lost == 5, 'this has changed'
+assert seen.index.tolist() == whole.index.tolist() and lost == 6, 'this has changed'
 assert abs(seen.loc[7.0] - by_definition(7.0)) > 0.1, 'this has changed'
 PY
