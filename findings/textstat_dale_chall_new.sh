@@ -23,7 +23,7 @@ from textstat.backend.utils import get_lang_easy_words
 print(f'textstat {version("textstat")}')
 easy = get_lang_easy_words('en_US')
 for text in ('The cat sat on the mat and saw the dog. The dog ran to the tree in the yard. It was a good day for all of them.',
-             'She came to the house to see the baby. Her mother and father were at the table.',
+             'She came to the house to see the girl. Her mother and father were at the table.',
              'We will go to the farm and see the cow, the pig and the horse before we come back to school.'):  # fmt: skip
     words, sentences = text.lower().replace('.', '').replace(',', '').split(), text.count('.')
     percentage = 100 * sum(word not in easy for word in words) / len(words)
