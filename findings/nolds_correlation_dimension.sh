@@ -1,4 +1,5 @@
-#!/usr/bin/env bash nolds 0.6.2: corr_dim counts each point as a neighbor of itself, so that correlation dimensions are far too low.
+#!/usr/bin/env bash
+# nolds 0.6.2: corr_dim counts each point as a neighbor of itself, so that correlation dimensions are far too low.
 #
 # Expected: C(r) is "the fraction of pairs of points X_i in the phase space whose distance is smaller than r". The source says
 # of self-matches that "it is safe to assume that this was an oversight" in the first paper, and divides by n (n - 1), the

@@ -1,8 +1,10 @@
-#!/usr/bin/env bash nolds 0.6.2: mfhurst_b leaves out all differences which are 0, so that series with unchanged values get too low Hurst exponents.
+#!/usr/bin/env bash
+# nolds 0.6.2: mfhurst_b leaves out all differences which are 0, so that series with unchanged values get too low Hurst
+# exponents.
 #
-# Expected: the docs of mfhurst_b say that c_q(d) is calculated "by taking the absolute differences [|y_0 - y_d|, ...,
-# |y_(N-d-1) - y_(N-1)|] raising them to the qth power and taking the mean", for c_q(d) = <(h(x) - h(x + d))^q>. For positive
-# q, a difference of 0 is a value of 0 in this mean. A random walk has H_2 = 0.5, whether or not it rests at times.
+# Expected: the docs of mfhurst_b say that c_q(d) is calculated "by taking the absolute differences" of values d apart,
+# "raising them to the qth power and taking the mean", for c_q(d) = <(h(x) - h(x + d))^q>. For positive q, a difference of 0
+# is a value of 0 in this mean. A random walk has H_2 = 0.5, whether or not it rests at times.
 # Seen: differences of 0 are dropped before the mean. So c_q(d) is the mean over changes only. It is too large for small d, at
 # which values often stay the same, and the slope is too low. For a random walk which moves in a tenth of the steps, H_2 is
 # 0.31, and 0.17 if it moves in 2 % of them. Prices which are often unchanged, counts and quantized signals look

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # nolds 0.6.2: lyap_e gives plus infinity for constant and periodic series, where its source says minus infinity.
 #
-# Expected: lyap_e returns the mean logarithms of the diagonal of R. "It may happen that all R-matrices contained zeros =>
-# exponent really has to be -inf", as the logarithm of 0 is. "Positive exponents are indicators for chaos". lyap_r gives minus
-# infinity for the same series.
+# Expected: lyap_e returns the mean logarithms of the diagonal of R. "it may happen that all R-matrices contained zeros =>
+# exponent really has to be -inf", as the logarithm of 0 is. The docs say "positive exponents are indicators for chaos".
+# lyap_r gives minus infinity for the same series.
 # Seen: the entries without any positive value are set to np.inf. So all exponents of a constant series, or of a series which
 # repeats exactly, are plus infinity. That is the strongest sign of chaos for the most regular series. A mean over recordings,
 # or a test for a positive exponent, takes it as it is. Version 0.6.3 has the same source of this function.
