@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
 # scikit-fda 0.10.1: hotelling_t2 takes roots of the entries of the Gram matrix, and not the root of the matrix.
 #
-# Expected: the statistic is documented as n1 n2 / n times m^T W^(1/2) (W^(1/2) K W^(1/2))^+ W^(1/2) m, "where (.)^+ indicates
-# the Moore-Penrose pseudo-inverse" and W "is Gram matrix". As a matrix, W^(1/2) has the square W, so that the statistic
-# belongs to the functions, and not to their basis. The same functions in an orthonormal basis have the same statistic.
+# Expected: the statistic is documented as a multiple of m^T W^(1/2) (W^(1/2) K W^(1/2))^+ W^(1/2) m. m is the difference of
+# the means, K the pooled covariance, (.)^+ "the Moore-Penrose pseudo-inverse", and W "is Gram matrix". As a matrix, W^(1/2)
+# has the square W. Then the statistic belongs to the functions, and not to their basis: the same functions in an orthonormal
+# basis have the same statistic.
 # Seen: the code has np.sqrt(gram_matrix), whose square is another matrix. In an orthonormal basis, as a Fourier basis, both
-# are the same. In a B-spline basis with fewer curves than basis functions, the usual case of functional data, the statistic
-# is several times too large or too small. The permutation test takes its p-value from it. With more curves than basis
-# functions, the root cancels out.
+# are the same. In a B-spline basis with fewer curves than basis functions, as is usual with functional data, the statistic is
+# another one, and sometimes several times as large. The permutation test takes its p-value from it. With more curves than
+# basis functions, the root cancels out.
 set -euo pipefail
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
