@@ -30,6 +30,7 @@ for text in ('The cat sat on the mat and saw the dog. The dog ran to the tree in
     right = 0.1579 * percentage + 0.0496 * len(words) / sentences + (3.6365 if percentage > 5 else 0)
     seen, other = textstat.dale_chall_readability_score_v2(text), textstat.dale_chall_readability_score(text)
     print(f'{percentage:.0f} % difficult words, {len(words) / sentences:.1f} words per sentence: '
-          f'dale_chall_readability_score_v2 {seen:.3f}, dale_chall_readability_score {other:.3f}, by the definition {right:.3f}')  # fmt: skip
+          f'dale_chall_readability_score_v2 {seen:.3f}, dale_chall_readability_score {other:.3f}, '
+          f'by the definition {right:.3f}')  # fmt: skip
     assert percentage == 0 and abs(other - right) < 1e-9 and abs(seen - right - 3.6365) < 1e-9, 'this has changed'
 PY
