@@ -106,6 +106,13 @@ def improved_gcn() -> torch.nn.Module:
     return TopoGPSConv(CHANNELS, GCNConv(CHANNELS, CHANNELS, improved=True), attn=linear(PackingMask)())
 
 
+def without_running_moments() -> torch.nn.Module:
+    """Norms in evaluation that still take the moments of their inputs."""
+    options = {'norm_kwargs': {'track_running_stats': False}}
+    layer = TopoGPSConv(CHANNELS, SAGEConv(CHANNELS, CHANNELS), attn=linear(PackingMask)(), **options)
+    return layer.eval()
+
+
 def mlp() -> torch.nn.Module:
     return torch.nn.Sequential(torch.nn.Linear(CHANNELS, CHANNELS), torch.nn.ReLU())
 
@@ -208,7 +215,7 @@ CASES = {
     'gps_gcn_improved_unweighted': Case(improved_gcn, 'unweighted'),
     'gps_gat': Case(lambda: TopoGPSConv(CHANNELS, GATConv(CHANNELS, 4, 2), attn=grf()()), partition='random'),
     'gps_gin': Case(lambda: TopoGPSConv(CHANNELS, GINConv(mlp()), attn=grf()()), partition='random'),
-    'gps_sage': Case(lambda: TopoGPSConv(CHANNELS, SAGEConv(CHANNELS, CHANNELS), attn=linear(PackingMask)())),
+    'gps_sage': Case(without_running_moments),
     'weights': Case(learned(lambda: AdjacencyMask(2, 0.7, 'sym')), partition='random'),
     'weights_of_heads': Case(learned(lambda: AdjacencyMask(2, normalization='rw').T, heads=2)),
     'weights_series': Case(learned(lambda: PowerSeriesMask(2, 3)), partition='random'),

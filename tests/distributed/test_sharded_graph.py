@@ -11,10 +11,22 @@ import numpy as np
 import pytest
 import torch
 from forked import Forked
+from graphs import ring
 from grids import by_day
 from torch import Tensor
 from torch_geometric.data import Data
-from torch_geometric.nn import BatchNorm, GCNConv, LayerNorm
+from torch_geometric.nn import (
+    BatchNorm,
+    GATv2Conv,
+    GCNConv,
+    GENConv,
+    GraphConv,
+    LayerNorm,
+    MessagePassing,
+    ResGatedGraphConv,
+    SAGEConv,
+    TransformerConv,
+)
 
 sys.path.insert(0, str(Path(__file__).parent))
 
@@ -23,7 +35,7 @@ from sharded_cases import CASES, CHANNELS, NODES, OF_EACH_KIND, OF_FOUR, SHORT, 
 from pyg_topomask.distributed import ShardedGraph, convert_norms, mean_over_nodes
 from pyg_topomask.distributed.training import GlobalBatchNorm
 from pyg_topomask.graphs.graph import Graph
-from pyg_topomask.masks import GRFMask, PackingMask
+from pyg_topomask.masks import GRFMask, HeatKernelMask, PackingMask
 from pyg_topomask.nn import KMIPAttention, TopoGPSConv
 from pyg_topomask.nn.gps_conv import convolve
 from pyg_topomask.ops import masked_linear_attention
@@ -120,13 +132,27 @@ def test_walks_of_parallel_edges_in_any_order() -> None:
     torch.testing.assert_close(mask(ShardedGraph.from_data(data)).matmul(x), mask(data).matmul(x))
 
 
-@pytest.mark.parametrize('improved', [False, True])
-def test_weights_of_loops_in_a_gcn(improved: bool) -> None:
-    data, conv = data_of('positive'), GCNConv(CHANNELS, CHANNELS, improved).double()
+@pytest.mark.parametrize('options', [{}, {'improved': True}, {'add_self_loops': False}, {'normalize': False}, {'bias': False}])
+def test_weights_of_loops_in_a_gcn(options: dict[str, bool]) -> None:
+    data, conv = data_of('positive'), GCNConv(CHANNELS, CHANNELS, **options).double()
     assert (data.edge_index[0] == data.edge_index[1]).any()
     graph = ShardedGraph.from_data(data)
     actual = convolve(graph, conv, data.x, graph.edge_index, edge_weight=graph.edge_weight)
     torch.testing.assert_close(actual, conv(data.x, data.edge_index, data.edge_weight))
+
+
+@pytest.mark.parametrize('kind', [GATv2Conv, GENConv, GraphConv, ResGatedGraphConv, TransformerConv])
+def test_other_convolutions_on_one_shard(kind: Callable[[int, int], MessagePassing]) -> None:
+    data = data_of('unweighted')
+    graph = ShardedGraph.from_data(data)
+    conv = convert_norms(kind(CHANNELS, CHANNELS).double(), graph)
+    actual = convolve(graph, conv, data.x, graph.edge_index)
+    torch.testing.assert_close(actual, conv(data.x, data.edge_index))
+
+
+def test_dropout_of_nearest_keys_ends_with_training() -> None:
+    data, layer = data_of('unweighted'), KMIPAttention(CHANNELS, 2, k=5, attention_dropout=0.5).double().eval()
+    torch.testing.assert_close(layer(data.x, graph=ShardedGraph.from_data(data)), layer(data.x, graph=data))
 
 
 def test_keys_that_cancel_are_no_weight() -> None:
@@ -165,9 +191,20 @@ def test_what_would_see_the_nodes_of_one_process_is_refused(subtests: pytest.Sub
     options = ({'similarity': 'distance'}, {'deterministic': True}, {'random_fraction': 0.5}, {'diversity': 0.1})
     layers = [(KMIPAttention(CHANNELS, 2, k=4, **each), next(iter(each))) for each in options]
     layers += [(TopoGPSConv(CHANNELS, None, attn_type=kind), 'attn_type') for kind in ('multihead', 'performer')]
+    against = SAGEConv(CHANNELS, CHANNELS, flow='target_to_source')
+    layers.append((TopoGPSConv(CHANNELS, against, norm=None, attn_type=None, attn=None), 'conv'))
     for layer, argument in layers:
         with subtests.test(layer=layer), pytest.raises(ValueError, match=f'^{argument}: got '):
             layer(x, graph.edge_index, graph=graph)
+
+
+def test_rows_that_hold_only_the_error_of_a_polynomial_give_zero() -> None:
+    k, v = torch.zeros(200, 1, 1), torch.ones(200, 1, 1)
+    k[0] = 1.0
+    mask = HeatKernelMask(1, lam=0.5)(ShardedGraph.from_data(Data(edge_index=ring(200), num_nodes=200)))
+    out = masked_linear_attention(torch.ones_like(k), k, v, mask).flatten()
+    assert float(out[0].detach()) == pytest.approx(1.0)
+    assert not out[12:189].any()  # of a weight below 1e-12
 
 
 @pytest.mark.parametrize('make', [lambda: LayerNorm(CHANNELS), lambda: torch.nn.BatchNorm1d(CHANNELS)])

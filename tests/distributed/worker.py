@@ -80,6 +80,8 @@ def run_case(case: Case, dtype: torch.dtype, folder: Path) -> dict[str, Any]:
     data = data_of(case.graph).apply(lambda value: value.to(dtype) if value.is_floating_point() else value)
     graph = shards_of(case, data, folder)
     layer = convert_norms(make_layer(case, dtype), graph)
+    if dist.get_rank() > 0:  # what is random is that of process 0
+        torch.manual_seed(dist.get_rank())
     x = data.x[graph.nodes].requires_grad_()
     out = run_layer(layer, x, graph)
     loss = mean_over_nodes((out * weights_of_loss(graph.nodes, dtype)).sum(1), graph)

@@ -72,6 +72,8 @@ def test_tables_and_pictures(
         edges = sum(int(row['edges']) for row in degrees if row['layer'] == layer)
         (summary,) = (row for row in rows_of(folder / 'layers.csv') if row['layer'] == layer)
         assert float(summary['keys a node']) == pytest.approx(edges / 256)
+        unattended = sum(int(row['nodes']) for row in degrees if (row['layer'], row['out-degree']) == (layer, '0'))
+        assert float(summary['nobody attends to']) == pytest.approx(unattended / 256)
         if attention == 'KMIP':
             assert edges == 2 * 2 * 64 * 3
     curves = rows_of(folder / 'cumulative.csv')

@@ -97,6 +97,7 @@ def test_errors_name_the_argument(subtests: pytest.Subtests) -> None:
     for arguments, graph, error in [
         ({}, np.ones((2, 3)), r'X: got shape \(2, 3\); accepted: square adjacency matrices; transform the whole graph'),
         ({}, small_digraph(), 'X: got an asymmetric adjacency matrix; accepted: symmetric ones; ToUndirected'),
+        ({}, np.array([[0.0, 1.0], [1.0001, 0.0]]), 'X: got an asymmetric adjacency matrix'),
         ({'num_walks': 0}, small_graph(), 'num_walks: got 0'),
         ({'kernel': 'heatt'}, small_graph(), "kernel: got 'heatt'"),
         ({'kernel': 1}, small_graph(), 'kernel: got 1; accepted: names of kernels'),

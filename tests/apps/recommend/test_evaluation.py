@@ -173,13 +173,15 @@ def test_cutoff_beyond_the_catalogue(k: int) -> None:
             rank()
 
 
-def test_popularity_groups() -> None:
-    popularity = torch.randperm(100)
-    train = torch.stack([torch.zeros(int(popularity.sum()), dtype=torch.long), torch.arange(100).repeat_interleave(popularity)])
-    group, names = popularity_groups(train, 100)
+@pytest.mark.parametrize('sizes', [[80, 15, 5], [10, 1, 1]])  # of 12 items, 9.6 and 11.4 are rounded
+def test_popularity_groups(sizes: list[int]) -> None:
+    num_items = sum(sizes)
+    popularity = torch.randperm(num_items)
+    item = torch.arange(num_items).repeat_interleave(popularity)
+    group, names = popularity_groups(torch.stack([torch.zeros_like(item), item]), num_items)
     assert names == ('unpopular', 'normal', 'popular')
-    assert torch.bincount(group).tolist() == [80, 15, 5]
-    expected = (popularity >= 80).long() + (popularity >= 95).long()
+    assert torch.bincount(group).tolist() == sizes
+    expected = (popularity >= sizes[0]).long() + (popularity >= num_items - sizes[2]).long()
     assert torch.equal(group, expected)
 
 

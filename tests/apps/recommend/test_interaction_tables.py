@@ -66,6 +66,10 @@ FORMATS = {
     ),
     'HetRec user_artists.dat': ('table', 'userID\tartistID\tweight\r\n3\t17\t4\r\n3\t5\t0.5\r\n9\t17\t2\r\n'),
     'quoted, by R': ('table', '"user";"item";"rating"\n"3";"17";4\n"3";"5";0.5\n"9";"17";2\n'),
+    'tabs, beside which quotes are text': (
+        'table',
+        'user_id\titem_id\trating\ttitle\n3\t17\t4\t"Heroes\n3\t5\t0.5\tOK\n9\t17\t2\t"Heroes\n',
+    ),
     'blank lines, and no newline at the end': ('table', 'user item rating\n3 17 4\n\n3 5 0.5\n9 17 2'),
 }
 

@@ -42,6 +42,8 @@ def test_edges_are_as_opaque_as_their_coefficients(tmp_path: Path) -> None:
     second_head = {(position[1], position[2]): 0.5, (position[2], position[0]): 0.3, (position[3], position[2]): 0.2}
     assert drawn_edges(axes[1, 1]) == pytest.approx(second_head)
     assert drawn_edges(axes[0, 0]) == {(position[0], position[1]): 0.5}
+    large = plot_attention_graphs([(PAIRS, 10 * ALPHA)], POS)
+    assert drawn_edges(large.axes[0]) == pytest.approx(expected)
     figure.savefig(tmp_path / 'graphs.png')
     assert (tmp_path / 'graphs.png').stat().st_size > 0
 

@@ -198,11 +198,11 @@ def test_edges_are_those_between_the_nodes_that_are_shown() -> None:
 
 def test_directions_of_an_edge_with_different_weights_are_both_shown() -> None:
     edge_index = torch.tensor([[0, 1, 1, 2, 2, 1], [1, 0, 2, 1, 1, 2]])  # 1-2 is there twice
-    data = Data(edge_index=edge_index, edge_weight=torch.tensor([1.0, 3.0, 2.0, 2.0, 0.5, 0.5]), num_nodes=3)
+    data = Data(edge_index=edge_index, edge_weight=torch.tensor([2.0, 3.0, 2.0, 2.0, 0.5, 0.5]), num_nodes=3)
     page = content(PackingMask(), data)
     assert page['directed']
     weights = dict(zip(map(tuple, page['edges']), page['weights'], strict=True))
-    assert weights == {(0, 1): 1.0, (1, 0): 3.0, (1, 2): 2.5, (2, 1): 2.5}
+    assert weights == {(0, 1): 2.0, (1, 0): 3.0, (1, 2): 2.5, (2, 1): 2.5}
 
 
 def test_stored_walks_are_not_taken_for_any_number() -> None:

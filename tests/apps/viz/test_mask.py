@@ -31,7 +31,8 @@ def test_a_mask_is_multiplied_by_once(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_negative_entries_have_a_colour_of_their_own() -> None:
     matrix = torch.tensor([[[0.5, -2.0], [1.0, 0.0]]])
-    (image,) = plot_mask(DenseMask(1, matrix), Data(edge_index=ring(2), num_nodes=2)).axes[0].images
+    (image,) = plot_mask(DenseMask(1, matrix), Data(edge_index=ring(2), num_nodes=2), node=0).axes[0].images
+    assert image.get_array().tolist() == matrix[0].tolist()
     assert image.get_clim() == (-2.0, 2.0)
 
 
