@@ -156,7 +156,8 @@ def test_a_click_shows_the_row_of_the_node(page: Any) -> None:
     listed, largest = table(page), np.argsort(-np.abs(exact()[13]))[:6]
     assert listed[13][0] == pytest.approx(exact()[13, 13], rel=1e-3)
     for node in largest[:3]:
-        assert listed[node][:2] == pytest.approx([exact()[13, node], estimate(8)[13, node]], rel=1e-3, abs=1e-4)
+        entries = exact()[13, node], estimate(8)[13, node]
+        assert listed[node] == pytest.approx([*entries, entries[1] - entries[0]], rel=1e-3, abs=1e-4)
     click_node(page, 0, 'estimate')
     assert_row(page, 0, exact())
 
@@ -190,6 +191,8 @@ def test_head_and_mask_are_chosen(page: Any) -> None:
     np.testing.assert_allclose(drawn(page, 'exact')[others], np.where(hops <= 2, 0.5**hops, 0)[others])
     expected = np.array([0.5**d * (hops == d).sum() for d in range(3)])
     assert shares(page)[:3] == pytest.approx(expected / expected.sum())
+    assert expected[:2].sum() < 0.9 * expected.sum()
+    assert '90 % of its weight is within 2 hops' in page.find_element('id', 'summary').text.replace('\u00a0', ' ')
     assert not page.find_element('id', 'estimate').is_displayed()
     assert not page.find_element('id', 'walks').is_displayed()
 
