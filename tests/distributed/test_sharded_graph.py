@@ -142,7 +142,7 @@ def test_weights_of_loops_in_a_gcn(options: dict[str, bool]) -> None:
 
 
 @pytest.mark.parametrize('kind', [GATv2Conv, GENConv, GraphConv, ResGatedGraphConv, TransformerConv])
-def test_other_convolutions_on_one_shard(kind: Callable[[int, int], MessagePassing]) -> None:
+def test_other_convolutions_are_those_of_pyg(kind: Callable[[int, int], MessagePassing]) -> None:
     data = data_of('unweighted')
     graph = ShardedGraph.from_data(data)
     conv = convert_norms(kind(CHANNELS, CHANNELS).double(), graph)

@@ -115,6 +115,9 @@ def test_users_and_items(both_directions: bool, rank: int) -> None:
     argument = bipartite()
     del argument.num_users
     assert torch.equal(quiet(AddSVDEncoding(rank, num_users=4), argument).svd_encoding, data.svd_encoding)
+    swapped = Data(edge_index=torch.stack([PAIRS[1], PAIRS[0] + 6]), num_nodes=10, num_users=6)
+    encoding = quiet(AddSVDEncoding(rank), swapped).svd_encoding
+    assert_encodings(encoding[:6], encoding[6:], user_item_matrix().T, rank)
 
 
 def test_weighted_interactions_are_averaged() -> None:
@@ -152,16 +155,16 @@ def test_normalized_user_item_matrix(normalization: str) -> None:
     assert_encodings(encoding[:4], encoding[4:], expected, 4)
 
 
-def hetero() -> HeteroData:
+def hetero(relation: str = 'buys') -> HeteroData:
     data = HeteroData()
     data['user'].num_nodes, data['item'].num_nodes = 4, 6
-    data['user', 'buys', 'item'].edge_index = PAIRS
+    data['user', relation, 'item'].edge_index = PAIRS
     return data
 
 
 def test_heterogeneous_data() -> None:
     expected = AddSVDEncoding(3)(bipartite()).svd_encoding
-    for data in (hetero(), ToUndirected()(hetero())):
+    for data in (hetero(), ToUndirected()(hetero()), hetero('reviews')):
         out = AddSVDEncoding(3)(data)
         assert torch.equal(torch.cat([out['user'].svd_encoding, out['item'].svd_encoding]), expected)
     data = hetero()

@@ -29,6 +29,14 @@ def test_grid_of_pixels(subtests: pytest.Subtests) -> None:
             assert data.num_nodes == len(points)
 
 
+def test_positions_have_the_default_data_type() -> None:
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert ToGridGraph()(torch.rand(1, 2, 3).float()).pos.dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
 def test_shapes_are_batched() -> None:
     graphs = [ToGridGraph()(torch.rand(3, 2, 2)), AddGridShape((1, 3))(Data(num_nodes=3)), ToGridGraph()(torch.rand(1, 2, 5))]
     batch = Batch.from_data_list([Data(num_nodes=g.num_nodes, grid_shape=g.grid_shape) for g in graphs])

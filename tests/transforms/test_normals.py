@@ -50,6 +50,11 @@ def test_in_the_plane() -> None:
     assert (normal * pos).sum(1).abs()[5:-5].min() > 0.999
 
 
+def test_a_narrow_strip_is_no_line() -> None:
+    pos = torch.rand(20, 3, dtype=torch.float64) * torch.tensor([1.0, 1e-3, 0.0])
+    torch.testing.assert_close(AddNormals(k=20, orient='up')(Data(pos=pos)).normal, torch.eye(3).double()[[2] * 20])
+
+
 def test_a_batch_is_one_by_one() -> None:
     graphs = [Data(pos=pos) for pos in (sphere(30), sphere(1, 1), sphere(0, 2), sphere(2, 3), sphere(80, 4) + 7)]
     batch = AddNormals(k=6)(Batch.from_data_list(graphs))
@@ -74,7 +79,8 @@ def test_appending_to_x() -> None:
     pos = sphere().float()
     data = AddNormals(cat=True)(Data(pos=pos, x=torch.ones(400, 2)))
     torch.testing.assert_close(data.x, torch.cat([torch.ones(400, 2), data.normal], dim=1))
-    torch.testing.assert_close(AddNormals(cat=True)(Data(pos=pos)).x, torch.cat([pos, data.normal], dim=1))
+    for each in (pos, pos.double()):
+        torch.testing.assert_close(AddNormals(cat=True)(Data(pos=each)).x, torch.cat([each, data.normal.to(each.dtype)], dim=1))
 
 
 @pytest.mark.parametrize('dtype', [torch.uint8, torch.int64, torch.bool, torch.float16])

@@ -78,9 +78,10 @@ def test_seeds(sampling: Any) -> None:
 @pytest.mark.parametrize('sampling', SAMPLINGS)
 @pytest.mark.parametrize('size', [0, 1, 10])
 def test_clouds_of_fewer_points_are_kept_whole(size: int, sampling: Any) -> None:
-    data = Data(pos=torch.rand(size, 3), y=torch.arange(size))
+    data = Data(pos=torch.rand(size, 3), y=torch.arange(size), face=torch.zeros(3, 1, dtype=torch.long))
     out = sampling(10)(data)
     assert torch.equal(out.pos, data.pos)
+    assert torch.equal(out.face, data.face)
 
 
 def test_random_sampling_needs_no_positions() -> None:

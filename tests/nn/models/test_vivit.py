@@ -42,6 +42,8 @@ def test_spatial_and_temporal_layers() -> None:
     vivit = model(mask=grf)
     assert [type(block.attention.mask) for block in vivit.spatial.blocks] == [GRFMask, GRFMask]
     assert [block.attention.mask for block in vivit.temporal.blocks] == [None]
+    edges = vivit.spatial.graph(1).edge_index  # of 2 rows of 3 patches
+    assert edges[1, edges[0] == 0].sort().values.tolist() == [1, 3]
     assert vivit.spatial.position.shape == (6, 8)
     assert vivit.temporal.position.shape == (3, 8)
 
