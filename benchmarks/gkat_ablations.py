@@ -16,7 +16,7 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv
 
 from benchmarks import motifs
 from benchmarks.harness import compare, count_parameters, each, kept_runs, new_figure, run_all, show, write_table
-from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, LAST, PAPER, RATE, REFERENCE, SETTINGS, WALKS, Training
+from benchmarks.motifs import CONVOLUTIONS, CYCLES, FEATURES, PAPER, REFERENCE, SETTINGS, Training
 from pyg_topomask.apps.datasets.motifs import MOTIFS
 from pyg_topomask.apps.runs.compare import mean_error
 from pyg_topomask.graphs.graph import Graph
@@ -25,6 +25,7 @@ __all__ = ['run']
 
 LENGTH, DEPTH, TIME = 'walk length', 'depth', 'equal time'
 SEEDS, TIMED_EPOCHS = 3, 15
+WALKS, RATE, LAST = 4, 1e-2, 5
 HOPS = {CYCLES: (1, 2, 3, 4, 6, 10), 'caveman': (1, 2, 3, 5)}
 #: The heads of the layers, each of 4 channels in GAT, their channels in GCN, and their filters and channels in ChebNet, which
 #: is the paper's SGC, with the paper's number of parameters (Table 5).
@@ -136,7 +137,7 @@ def _train(job: Job, training: Training) -> dict[str, Result]:
         torch.manual_seed(job.seed)
         # Batches without walks, so that walking counts.
         splits = _data(job, training)
-        network = motifs.make_model(motifs.Job(job.task, model, 2, job.seed))
+        network = motifs.make_model(motifs.Job(job.task, model, 2, job.seed), WALKS)
         if model == REFERENCE:
             results[model] = _fit(network, splits, epochs=min(TIMED_EPOCHS, training.epochs))
         else:
@@ -156,7 +157,7 @@ def _model(job: Job) -> torch.nn.Module:
         hops = job.number
     else:
         heads, channels = SIZES[job.model]
-    return motifs.make_gkat(heads, channels, features, hops, job.seed)
+    return motifs.make_gkat(heads, channels, features, hops, WALKS, job.seed)
 
 
 def _fit(
@@ -171,7 +172,7 @@ def _fit(
         start = time.perf_counter()
         motifs.train_epoch(model, optimizer, train)
         spent += time.perf_counter() - start
-        accuracy.append(motifs.measure_accuracy(model, val))
+        accuracy.append(motifs.measure(model, val)[1])
     return Result(statistics.mean(accuracy[-LAST:]), count_parameters(model), len(accuracy), spent)
 
 

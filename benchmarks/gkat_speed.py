@@ -165,7 +165,7 @@ def batches(quick: bool, folder: Path) -> None:
 def _row_of_batch(task: str, training: Training, repeats: int) -> dict[str, object]:
     torch.manual_seed(0)
     data, graph = make_batches(Job(task, REFERENCE, 2, 0), 'train', training)[0]
-    models = {name: make_model(Job(task, name, 2, 0)) for name in (REFERENCE, 'GAT')}
+    models = {name: make_model(Job(task, name, 2, 0), WALKS) for name in (REFERENCE, 'GAT')}
     steps = {name: partial(_step_on_batch, model, data, graph) for name, model in models.items()}
     seconds = interleaved_medians(steps, repeats, time.process_time)
     return {

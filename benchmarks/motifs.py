@@ -2,12 +2,11 @@ r"""Detection of motifs and of long induced cycles: GKAT against message passing
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -18,14 +17,14 @@ from torch_geometric.nn import ChebConv, GATConv, GCNConv, SGConv, global_mean_p
 from benchmarks.graphs import with_graphs
 from benchmarks.harness import compare, count_parameters, each, kept_runs, nearest_width, new_figure, run_all, show, write_table
 from pyg_topomask.apps.datasets.motifs import MOTIFS, InducedCycles, MotifGraphs
-from pyg_topomask.apps.runs.compare import mean_error
 from pyg_topomask.graphs.graph import Graph
 from pyg_topomask.nn.models import GKAT
 
-__all__ = ['Job', 'Training', 'make_batches', 'make_model', 'measure_accuracy', 'run']
+__all__ = ['Job', 'Training', 'make_batches', 'make_model', 'measure', 'run']
 
 CYCLES, REFERENCE = 'induced cycle', 'GKAT'
-FEATURES, WALKS, RATE, LAST, SEEDS = 5, 4, 1e-2, 5, 3
+RIVALS = ('GCN', 'GAT', 'ChebNet')
+FEATURES, SEEDS = 5, 3
 # Heads, channels of a head, random features and hops (Sec. 5.1.1, 5.1.2, Table 3).
 SETTINGS = {CYCLES: ((8, 1), 4, 8, 6), **dict.fromkeys(MOTIFS, ((2, 2), 9, 16, 3))}
 # At equal training time, the paper's Table 4; its SGC is ChebNet with two filters. Figures 6 and 7 have no printed numbers.
@@ -41,7 +40,7 @@ CONVOLUTIONS: dict[str, Callable[[int, int], torch.nn.Module]] = {
     'SGC': lambda channels, width: SGConv(channels, width, K=2),
     'ChebNet': lambda channels, width: ChebConv(channels, width, K=2),
 }
-DEPTHS = {CYCLES: (2, 4, 6), **dict.fromkeys(MOTIFS, (2,))}
+DEPTHS = {CYCLES: {'GCN': (2, 4, 6), 'GAT': (2, 3), 'ChebNet': (2, 3)}}
 
 
 class Job(NamedTuple):
@@ -55,11 +54,16 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True)
 class Training:
-    r"""The examples of each class, the epochs, and the graphs of a batch."""
+    r"""The examples of each class, the most epochs, the graphs of a batch, the learning rate, walks of a node, and the epochs
+    without a better loss or accuracy in validation that end it.
+    """
 
     pairs: int
     epochs: int
     batch: int
+    rate: float = 1e-3
+    walks: int = 50
+    patience: int = 80
 
 
 class Convolutions(torch.nn.Module):
@@ -78,50 +82,64 @@ class Convolutions(torch.nn.Module):
 
 
 def run(quick: bool, folder: Path) -> None:
-    training, seeds = (Training(8, 1, 8), 2) if quick else (Training(2048, 40, 32), SEEDS)
+    training, seeds = (Training(8, 1, 8), 2) if quick else (Training(1024, 500, 128), SEEDS)
     tasks = ('caveman', CYCLES) if quick else (*MOTIFS, CYCLES)
     jobs = [
         Job(task, model, depth, seed)
         for seed in range(seeds)
         for task in tasks
-        for model in (REFERENCE, *CONVOLUTIONS)
-        for depth in ((2,) if model == REFERENCE or quick else DEPTHS[task])
+        for model in (REFERENCE, *RIVALS)
+        for depth in ((2,) if quick else DEPTHS.get(task, {}).get(model, (2,)))
     ]
-    settings = {**asdict(training), 'model': SETTINGS, 'training': [WALKS, RATE, LAST]}
+    settings = {**asdict(training), 'model': SETTINGS}
     runs = run_all(jobs, partial(_train, training=training), settings, kept_runs(folder, 'motifs', quick))
     rows = [_row(job, runs, seeds) for job in jobs if job.seed == 0]
     note = (
         f'Whether a graph holds a motif (Fig. 6: Erdős-Rényi graphs of 100 nodes) or an induced cycle as long as its tree '
-        f'allows (Fig. 7: binary trees of 50 nodes), from the degrees of neighbors; validation accuracy, mean of the last '
-        f'{LAST} epochs, mean ± standard error over {seeds} seeds of data, weights, batches and walks'
-        f'{", a smoke run" if quick else ""}. Paired differences to GKAT below two standard errors are "not distinguishable". '
-        f'GKAT has two layers of 2 heads of 9 channels, 16 random features and walks of 3 hops for motifs, of 8 and 1 heads of '
-        f'4 channels, 8 random features and walks of 6 hops for cycles, {WALKS} walks per node; the others have the width that '
-        f'comes closest to its number of parameters. "paper" is Table 4, accuracy in equal training time at depth 2, whose '
-        f'SGC is ChebNet with two filters, as here; figures 6 and 7 have no printed numbers. {training.pairs:,} examples of '
-        f'each class, in the paper 2,048. Cut: {training.epochs} epochs, not up to 500, and so a learning rate of {RATE}, not '
-        f'0.001; batches of {training.batch} graphs, put together once; depths 2, 4 and 6 of 2 to 6. Means over nodes are the '
-        f"read-out, as in the authors' code, which also has the probability 0.004 of edges that join the motif. "
-        f'{_compare(rows)}'
+        f'allows (Fig. 7: binary trees of 50 nodes), from the degrees of neighbors, with the settings of the paper: at most '
+        f'{training.epochs} epochs, of which {training.patience} without a better loss or accuracy in validation end training, '
+        f'Adam with a learning rate of {training.rate}, batches of {training.batch} graphs, {training.walks} walks per node. '
+        f'{_count_cut(runs, training)} Validation accuracy at the epoch of the lowest loss there, mean ± standard error over '
+        f'{seeds} seeds of data, weights, batches and walks{", a smoke run" if quick else ""}. Paired differences to GKAT '
+        f'below two standard errors are "not distinguishable". GKAT has two layers of 2 heads of 9 channels, 16 random '
+        f'features and walks of 3 hops for motifs, of 8 and 1 heads of 4 channels, 8 random features and walks of 6 hops for '
+        f'cycles; the others have the width that comes closest to its number of parameters. ChebNet has two filters and is '
+        f'the SGC of the authors\' code. "paper" is Table 4, accuracy in equal training time at depth 2; figures 6 and 7 have '
+        f'no printed '
+        f'numbers. Cut: {training.pairs:,} examples of each class, not 2,048; batches put together once; depths up to 6 of GCN '
+        f"alone. Means over nodes are the read-out, as in the authors' code, which also has the probability 0.004 of edges "
+        f'that join the motif. {_compare(rows)}'
     )
     write_table('motifs', 'Motifs and induced cycles: GKAT against message passing', note, rows, folder)
     _plot(jobs, runs, folder / 'motifs.png')
 
 
-Runs = dict[Job, tuple[float, int]]
+class Result(NamedTuple):
+    r"""The accuracies in validation after each epoch, the epoch of the lowest loss there, and the number of parameters."""
+
+    curve: list[float]
+    best: int
+    parameters: int
 
 
-def _train(job: Job, training: Training) -> tuple[float, int]:
-    r"""Trains one model, and returns its accuracy and its number of parameters."""
+Runs = dict[Job, list[Any]]  # a Result, as JSON keeps it
+
+
+def _train(job: Job, training: Training) -> Result:
     torch.manual_seed(job.seed)
     train, val = (make_batches(job, split, training) for split in ('train', 'val'))
-    model = make_model(job)
-    optimizer = torch.optim.Adam(model.parameters(), RATE)
-    accuracy = []
-    for _ in range(training.epochs):
+    model = make_model(job, training.walks)
+    optimizer = torch.optim.Adam(model.parameters(), training.rate)
+    losses: list[float] = []
+    curve: list[float] = []
+    for epoch in range(training.epochs):
         train_epoch(model, optimizer, train)
-        accuracy.append(measure_accuracy(model, val))
-    return statistics.mean(accuracy[-LAST:]), count_parameters(model)
+        loss, accuracy = measure(model, val)
+        losses.append(loss)
+        curve.append(accuracy)
+        if epoch - max(losses.index(min(losses)), curve.index(max(curve))) >= training.patience:
+            break
+    return Result(curve, losses.index(min(losses)), count_parameters(model))
 
 
 def train_epoch(model: torch.nn.Module, optimizer: torch.optim.Optimizer, batches: list[tuple[Data, Graph]]) -> None:
@@ -141,10 +159,11 @@ def make_batches(job: Job, split: str, training: Training) -> list[tuple[Data, G
     return with_graphs([graphs[index] for index in torch.randperm(len(graphs)).tolist()], training.batch)
 
 
-def make_model(job: Job) -> torch.nn.Module:
-    target = count_parameters(_gkat(job))
+def make_model(job: Job, walks: int) -> torch.nn.Module:
+    gkat = make_gkat(*SETTINGS[job.task], walks, job.seed)
     if job.model == REFERENCE:
-        return _gkat(job)
+        return gkat
+    target = count_parameters(gkat)
 
     def make(width: int) -> Convolutions:
         convolution = CONVOLUTIONS[job.model]
@@ -153,27 +172,32 @@ def make_model(job: Job) -> torch.nn.Module:
     return make(nearest_width(make, target, range(2, 60)))
 
 
-def _gkat(job: Job) -> GKAT:
-    heads, channels, features, hops = SETTINGS[job.task]
-    return make_gkat(heads, channels, features, hops, job.seed)
-
-
-def make_gkat(heads: tuple[int, ...], channels: int, features: int, hops: int, seed: int) -> GKAT:
+def make_gkat(heads: tuple[int, ...], channels: int, features: int, hops: int, walks: int, seed: int) -> GKAT:
     r"""Makes a GKAT that tells two classes of graphs apart by the mean over nodes."""
     shape = (FEATURES, channels, 2, heads, 'mean')
-    return GKAT(*shape, num_walks=WALKS, max_walk_length=hops, seed=seed, num_features=features)
+    return GKAT(*shape, num_walks=walks, max_walk_length=hops, seed=seed, num_features=features)
 
 
 @torch.no_grad()
-def measure_accuracy(model: torch.nn.Module, batches: list[tuple[Data, Graph]]) -> float:
+def measure(model: torch.nn.Module, batches: list[tuple[Data, Graph]]) -> tuple[float, float]:
+    r"""Returns the mean loss, and the accuracy."""
     model.eval()
-    right = sum(int((model(batch.x, batch.edge_index, graph=graph).argmax(1) == batch.y).sum()) for batch, graph in batches)
+    scores = torch.cat([model(batch.x, batch.edge_index, graph=graph) for batch, graph in batches])
+    labels = torch.cat([batch.y for batch, _ in batches])
     model.train()
-    return right / sum(graph.num_graphs for _, graph in batches)
+    return float(F.cross_entropy(scores, labels)), float((scores.argmax(1) == labels).float().mean())
 
 
 def _values(job: Job, runs: Runs, seeds: int) -> list[float]:
-    return [runs[job._replace(seed=seed)][0] for seed in range(seeds)]
+    results = [Result(*runs[job._replace(seed=seed)]) for seed in range(seeds)]
+    return [result.curve[result.best] for result in results]
+
+
+def _count_cut(runs: Runs, training: Training) -> str:
+    r"""Says how many epochs the models took, and how many had not stopped after the last."""
+    lengths = sorted(len(Result(*run).curve) for run in runs.values())
+    cut = lengths.count(training.epochs)
+    return f'Training took {lengths[0]} to {lengths[-1]} epochs, and {cut} of {len(lengths)} had not stopped after the last.'
 
 
 def _row(job: Job, runs: Runs, seeds: int) -> dict[str, object]:
@@ -184,7 +208,7 @@ def _row(job: Job, runs: Runs, seeds: int) -> dict[str, object]:
         'task': job.task,
         'model': job.model,
         'layers': job.depth,
-        'parameters': runs[job][1],
+        'parameters': Result(*runs[job]).parameters,
         'validation accuracy': show(values),
         **compare(values, reference, 'minus GKAT, paired', job.model == REFERENCE),
         'paper': '' if paper is None else f'{paper:.3f}',
@@ -216,23 +240,16 @@ def _compare(rows: list[dict[str, object]]) -> str:
 
 
 def _plot(jobs: list[Job], runs: Runs, path: Path) -> None:
-    seeds = 1 + max(job.seed for job in jobs)
-    shown = [job for job in jobs if job.seed == 0]
-    figure = new_figure(11, 4)
-    left, right = figure.subplots(1, 2)
-    tasks = list(dict.fromkeys(job.task for job in shown if job.task != CYCLES))
-    for offset, model in enumerate((REFERENCE, *CONVOLUTIONS)):
-        bars = [mean_error(_values(Job(task, model, 2, 0), runs, seeds)) for task in tasks]
-        place = [position + 0.16 * (offset - 2) for position in range(len(tasks))]
-        left.bar(place, [mean for mean, _ in bars], 0.15, yerr=[error for _, error in bars], capsize=2, label=model)
-        cycles = sorted(job for job in shown if job.task == CYCLES and job.model == model)
-        points = [mean_error(_values(job, runs, seeds)) for job in cycles]
-        means, errors = [mean for mean, _ in points], [error for _, error in points]
-        right.errorbar([job.depth for job in cycles], means, yerr=errors, fmt='o-', capsize=3, label=model)
-    left.set_xticks(range(len(tasks)), tasks)
-    left.set(title='motifs, 2 layers', ylabel='validation accuracy ± standard error', ylim=(0.4, 1.0))
-    right.set(title='induced cycles', xlabel='layers', ylabel='validation accuracy ± standard error')
-    left.legend()
-    for axis in (left, right):
+    tasks = list(dict.fromkeys(job.task for job in jobs))
+    figure = new_figure(12, 6)
+    for axis, task in zip(figure.subplots(2, 3).flat, tasks, strict=False):
+        for model in (REFERENCE, *RIVALS):
+            seeds = [Result(*runs[job]) for job in jobs if job[:3] == (task, model, 2)]
+            # A run that has stopped keeps the accuracy of its best epoch.
+            longest = max(len(result.curve) for result in seeds)
+            curves = [result.curve + [result.curve[result.best]] * (longest - len(result.curve)) for result in seeds]
+            axis.plot([sum(column) / len(curves) for column in zip(*curves, strict=True)], label=model, linewidth=1)
+        axis.set(title=task, xlabel='epochs', ylabel='validation accuracy', ylim=(0.45, 1.0))
         axis.grid(alpha=0.3)
+    figure.axes[0].legend()
     figure.savefig(path, dpi=120)
