@@ -293,7 +293,12 @@ def _divide(num_nodes: int, partition: Tensor | None, group: Processes) -> tuple
         accepted = f'a tensor [{num_nodes}] of whole numbers from 0 to {group.size - 1}'
         if partition is None:
             return
-        if not isinstance(partition, Tensor) or partition.shape != (num_nodes,) or partition.is_floating_point():
+        if (
+            not isinstance(partition, Tensor)
+            or partition.shape != (num_nodes,)
+            or partition.is_floating_point()
+            or partition.is_complex()
+        ):
             raise ArgumentError('partition', described(partition), accepted)
         if num_nodes > 0 and (int(partition.min()) < 0 or int(partition.max()) >= group.size):
             raise ArgumentError('partition', f'{int(partition.min())} to {int(partition.max())}', accepted)

@@ -73,11 +73,16 @@ def check_parameters(module: Module, graph: ShardedGraph) -> None:
     """
     state = {name: value for name, value in module.state_dict().items() if isinstance(value, Tensor)}
     graph.group.check_equal('module', [(name, tuple(value.shape), value.dtype) for name, value in state.items()])
-    bits = [value.detach().cpu().contiguous().view(-1).view(torch.uint8).numpy().tobytes() for value in state.values()]
-    hashes = graph.group.gather([hashlib.sha256(each).hexdigest() for each in bits])
+    hashes = graph.group.gather([_hash(value) for value in state.values()])
     for name, *values in zip(state, *hashes, strict=True):
         if len(set(values)) > 1:
             raise ArgumentError('module', f'{name} of different numbers in the processes', 'a model with the same seed in all')
+
+
+def _hash(value: Tensor) -> str:
+    whole = value.detach() if value.layout == torch.strided else value.detach().to_dense()
+    bits = whole.cpu().resolve_conj().contiguous().view(-1).view(torch.uint8)
+    return hashlib.sha256(bits.numpy().tobytes()).hexdigest()
 
 
 class GlobalBatchNorm(torch.nn.BatchNorm1d):

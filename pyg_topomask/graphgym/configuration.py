@@ -246,10 +246,16 @@ def yaml_overrides(words: Sequence[str]) -> list[str]:
         elif key in ('topomask.dataset', 'topomask.model'):
             arguments = read_yaml(key, value, 'arguments in YAML, such as {heads: 2}')
             words[index + 1] = repr(decoded(arguments)) if isinstance(arguments, dict) else value
-        elif value.startswith('[') and isinstance(CfgNode._decode_cfg_value(value), str):
+        elif isinstance(value, str) and value.startswith('[') and _takes_list(key, value):
             entries = read_yaml(key, value, 'lists in YAML, such as [accuracy, f1]')
             words[index + 1] = repr(decoded(entries)) if isinstance(entries, list) else value
     return words
+
+
+def _takes_list(key: str, value: str) -> bool:
+    r"""Returns whether the option is a list, and the value no list of Python."""
+    *groups, name = key.split('.')
+    return isinstance(_group(groups).get(name), list) and isinstance(CfgNode._decode_cfg_value(value), str)
 
 
 def run_name(cfg_file: str | Path) -> str:

@@ -14,7 +14,7 @@ from torch_geometric.nn import global_mean_pool
 from torch_geometric.utils import scatter, to_undirected
 
 from pyg_topomask.errors import ArgumentError
-from pyg_topomask.graphs.edges import check_flow, grid_edges, name_of_weights
+from pyg_topomask.graphs.edges import check_flow, grid_edges
 from pyg_topomask.graphs.graph import device_of
 from pyg_topomask.ops.knn import check_positions, knn_graph
 from pyg_topomask.transforms.base import GraphTransform, check_has_positions, check_single
@@ -27,9 +27,10 @@ class KNNGraph(GraphTransform):
     r"""Replaces the edges of a graph by edges to each node from its nearest neighbors in :obj:`pos` (functional name:
     :obj:`topo_knn_graph`). It does not need torch-cluster.
 
-    The transform removes :obj:`edge_attr`, :obj:`edge_type`, :obj:`edge_weight`, other edge weights (:obj:`weight`) and
-    :obj:`adj_t`. The edges are directed, see :func:`~pyg_topomask.ops.knn_graph`, unless :obj:`force_undirected` is set. As
-    with PyG's :obj:`KNNGraph`, a batch cannot be divided by :obj:`to_data_list()` afterwards.
+    The transform removes :obj:`edge_attr`, :obj:`edge_type`, :obj:`edge_weight`, :obj:`weight` of edges (if there were not as
+    many as nodes) and :obj:`adj_t`. The edges are directed, see :func:`~pyg_topomask.ops.knn_graph`, unless
+    :obj:`force_undirected` is set. As with PyG's :obj:`KNNGraph`, a batch cannot be divided by :obj:`to_data_list()`
+    afterwards.
 
     Args:
         k (int): The number of neighbors. In graphs with at most this many nodes, each node has edges from all others.
@@ -62,9 +63,9 @@ class KNNGraph(GraphTransform):
     def forward(self, data: Data) -> Data:
         check_has_positions(data)
         edge_index = knn_graph(data.pos, self.k, data.batch if 'batch' in data else None, self.loop, self.flow)
-        weights = name_of_weights(data)
+        of_edges = 'weight' in data and data.num_edges != data.num_nodes and data.is_edge_attr('weight')
         data.edge_index = to_undirected(edge_index, num_nodes=data.num_nodes) if self.force_undirected else edge_index
-        for name in {'adj_t', 'edge_attr', 'edge_type', 'edge_weight', weights}:
+        for name in ('adj_t', 'edge_attr', 'edge_type', 'edge_weight', *['weight'] * of_edges):
             if name in data:
                 del data[name]
         return data

@@ -73,14 +73,14 @@ def check_keys(text: str, source: str) -> Any:
 
 def _load(text: str, loader: str, *first: type) -> Any:
     r"""Reads a YAML with libyaml, in a tenth of the time of PyYAML's own code, which reads what libyaml refuses, as in
-    :obj:`{sum:[GRF]}`.
+    :obj:`{sum:[GRF]}`. Only libyaml reads tabs between words.
     """
     import yaml  # type: ignore[import-untyped]
 
     own = type('Own', (*first, getattr(yaml, loader)), {})
     try:
         return yaml.load(text, type('Fast', (*first, getattr(yaml, f'C{loader}', own)), {}))
-    except yaml.YAMLError:
+    except (yaml.YAMLError, UnicodeError):
         return yaml.load(text, own)
 
 

@@ -21,7 +21,7 @@ def test_figures() -> None:
     assert {counts['worse'] for counts in many} == {1, 2}
     assert verdicts['24']['better'] == 4
     assert 'in at least nine of twelve settings' in PAGE
-    assert 'It is further in one or two' in PAGE
+    assert 'It is farther in one or two' in PAGE
     errors = {
         (row['queries and keys'], row['features']): float(row['relative error'].split()[0])
         for row in rows

@@ -45,6 +45,9 @@ def test_input_is_not_changed_and_stale_edge_values_go() -> None:
     assert 'edge_attr' in data
     data = Data(pos=torch.rand(5, 2), edge_index=edges, weight=torch.ones(1), edge_type=torch.zeros(1), y=torch.ones(1))
     assert sorted(KNNGraph(k=2)(data).keys()) == ['edge_index', 'pos', 'y']
+    data.edge_weight = torch.ones(1)
+    assert sorted(KNNGraph(k=2)(data).keys()) == ['edge_index', 'pos', 'y']
+    assert 'weight' in KNNGraph(k=2)(Data(pos=torch.rand(1, 2), edge_index=edges * 0, weight=torch.ones(1)))
     assert 'weight' in KNNGraph(k=2)(Data(pos=torch.rand(5, 2), edge_index=edges, weight=torch.ones(5)))  # of the nodes
 
 

@@ -103,16 +103,15 @@ class GraphRandomFeatures(ClassNamePrefixFeaturesOutMixin, TransformerMixin, Bas
         if isinstance(X, Data):
             graph = Graph.from_data(X)
             X = to_scipy_sparse_matrix(graph.edge_index.flip(0).long(), graph.weight.detach().double(), graph.num_nodes)
-        matrix = csr_array(validate_data(self, X, accept_sparse='csr', dtype=np.float64, reset=reset))
+        # A copy: SciPy sorts and sums entries in place.
+        matrix = csr_array(validate_data(self, X, accept_sparse='csr', dtype=np.float64, reset=reset), copy=True)
         if matrix.shape[0] != matrix.shape[1]:
             remedy = 'transform the whole graph before its nodes are split, as in cross-validation'
             raise ArgumentError('X', f'shape {matrix.shape}', 'square adjacency matrices', remedy)
         gap = abs(matrix - matrix.T)
         if gap.nnz > 0 and gap.max() > 1e-8 * abs(matrix).max():
             raise ArgumentError('X', 'an asymmetric adjacency matrix', 'symmetric ones', 'ToUndirected() of PyG makes data so')
-        if not matrix.data.all():
-            matrix = matrix.copy()  # X shares its arrays
-            matrix.eliminate_zeros()
+        matrix.eliminate_zeros()
         edge_index, edge_weight = from_scipy_sparse_matrix(matrix)
         return Graph(edge_index.flip(0), matrix.shape[0], edge_weight)
 

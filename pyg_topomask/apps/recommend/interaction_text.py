@@ -246,13 +246,11 @@ class _Header:
         text = line.decode('utf-8', 'backslashreplace').strip('\r')
         self.path = path
         # Names may have blanks, and in quotes other separators.
-        signs = sorted('\t,;| ', key=lambda sign: (text.count(sign) == 0, sign == ' ', -text.count(sign)))
-        read = {sign: _columns(text, sign, columns) for sign in signs}
-        found = [sign for sign, (_, places) in read.items() if None not in (places if columns else places[:2])]
-        self.separator = (found or signs)[0]
+        signs = sorted((sign for sign in '\t,;| ' if sign in text), key=lambda sign: (sign == ' ', -text.count(sign))) or ['\t']
+        self.separator = next((sign for sign in signs if _names_both(_columns(text, sign, columns)[1], columns)), signs[0])
         self.quote = self.separator != '\t'
-        self.names, places = read[self.separator]
-        if not found:
+        self.names, places = _columns(text, self.separator, columns)
+        if not _names_both(places, columns):
             accepted = ', '.join(columns) if columns else 'names of a column of users and one of items'
             remedy = "name the columns, columns=['user_id', 'item_id', 'rating'] (in a YAML, recommend.files.columns)"
             if all(_rating(name) is not None for name in self.names):
@@ -264,7 +262,7 @@ class _Header:
 
     def regular(self, part: bytes, least: float, numbers: Numbers | None) -> Rated | None:
         r"""Reads lines by Polars, if all have a user, an item, and no rating that is no number."""
-        if _widest(part, self.separator, self.quote) > len(self.names):
+        if not _is_regular(part, self.separator, self.quote, len(self.names)):
             return None
         kind = int if numbers is None else str
         kinds = dict(zip(self.places, (kind, kind, float), strict=False))
@@ -324,20 +322,35 @@ def _columns(text: str, separator: str, columns: Sequence[str]) -> tuple[list[st
     r"""Returns the names in the first line of a table, and the places of the columns to read, :obj:`None` if there is none."""
     names = [name.strip() for name in next(csv.reader([text], delimiter=separator), [])]
     words = [name.partition(':')[0] for name in names]  # RecBole adds the kind
-    given = words if columns else [re.sub('[_ ]', '', word.lower()) for word in words]
+    given = words if columns else [word.lower().replace('_', '') for word in words]
+    joined = given if columns else [word.replace(' ', '') for word in given]
     wanted = [(name,) for name in columns] or _KNOWN
-    return names, [next((given.index(name) for name in known if name in given), None) for known in wanted]
+    found = ((each.index(name) for each in (given, joined) for name in known if name in each) for known in wanted)
+    return names, [next(places, None) for places in found]
 
 
-def _widest(part: bytes, separator: str, quote: bool) -> int:
-    r"""Returns the number of columns of the widest line. Polars ignores what is beyond those that it is told of."""
+def _names_both(places: Sequence[int | None], columns: Sequence[str]) -> bool:
+    r"""Returns whether there are columns of users and of items, or all that are given."""
+    return None not in (places if columns else places[:2])
+
+
+def _is_regular(part: bytes, separator: str, quote: bool, width: int) -> bool:
+    r"""Returns whether no line has more than :obj:`width` columns, which Polars would leave out, and quotes are around fields.
+    Polars takes one within a field for the start of text that may go on for lines.
+    """
     data = np.frombuffer(part, np.uint8)
     ends = data == ord('\n')
-    place = np.flatnonzero(ends | (data == ord(separator)))
+    breaks = ends | (data == ord(separator))
+    place = np.flatnonzero(breaks)
     if quote and b'"' in part:
-        place = place[np.cumsum(data == ord('"'))[place] % 2 == 0]
+        quotes = data == ord('"')
+        beside = np.pad(breaks | quotes | (data == ord('\r')), 1, constant_values=True)
+        at = np.flatnonzero(quotes)
+        if not (beside[at[::2]].all() and beside[at[1::2] + 2].all() and len(at) % 2 == 0):
+            return False
+        place = place[np.cumsum(quotes)[place] % 2 == 0]
     last = np.flatnonzero(ends[place])
-    return int(np.diff(last, prepend=-1, append=len(place)).max())
+    return bool(np.diff(last, prepend=-1, append=len(place)).max() <= width)
 
 
 def _numbered(texts: Any, numbers: dict[str, int]) -> np.ndarray:

@@ -66,6 +66,10 @@ def test_edges_of_weight_zero_are_none():
         array.flags.writeable = False
     assert (GraphRandomFeatures(random_state=0).fit_transform(stored) != features).nnz == 0
     assert stored.nnz == adjacency.nnz + 2
+    coo = adjacency.tocsr()
+    twice = csr_array((np.repeat(coo.data / 2, 2), np.repeat(coo.indices, 2), 2 * coo.indptr), shape=(6, 6))
+    assert (GraphRandomFeatures(random_state=0).fit_transform(twice) != features).nnz == 0
+    assert twice.nnz == 2 * adjacency.nnz
 
 
 def test_parameters_clone_pipeline_and_new_walks():

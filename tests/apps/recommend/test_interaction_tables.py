@@ -153,6 +153,11 @@ def test_columns_of_other_names(write: Callable[[str], Path]) -> None:
         ('user,item,date of the order\n1,2,a b\n3,4,c\n', []),
         ('"user";"item";"title, year, a, b"\n1;2;"x, y"\n3;4;z\n', []),
         ('user item rating\n1 2 3\n3 4 5\n', []),
+        ('user,user id,item\n1,7,2\n3,8,4\n', []),
+        ('user,item,title\n1,2,Disk 5" black\n3,4,Disk 6" black\n', []),
+        ('user,item,title\n1,2,Disk 5"\n3,4,Disk 6"\n', []),
+        ('user,item,title\n1,2,"a ""b"", c"\n3,4,""\n', []),
+        (f'user,item,{",".join(f"feature {i}" for i in range(15_000))}\n1,2\n3,4\n', []),
     ],
 )
 def test_blanks_and_other_separators_in_names(write: Callable[[str], Path], text: str, columns: list[str]) -> None:

@@ -185,6 +185,8 @@ def test_a_command_line_is_otherwise_as_it_was(digits: Path) -> None:
     assert yaml_overrides(words) == words
     words = ['share.dims', '[2, 1e-1]', 'name_tag', '[(1, 2)]', 'dataset.split', '[0.5, 0.5]']
     assert yaml_overrides(words) == words
+    given = ['gt.layers', 2, 'gt.layer_norm', True, 'custom_metrics', ['f1'], 'dataset.dir', '[old] data', 'out_dir', '[a, b]']
+    assert yaml_overrides(given) == given
     assert yaml_overrides(['custom_metrics', '[f1, 1e-1]']) == ['custom_metrics', "['f1', 0.1]"]
     load_config(digits, ['custom_metrics', '[accuracy, f1]'])
     assert cfg.custom_metrics == ['accuracy', 'f1']
