@@ -299,7 +299,7 @@ def attend_tree(mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
 def attend_tree_backward(
     mask: TreeFactors, q: Tensor, k: Tensor, v: Tensor, upstream: Tensor, learn: bool
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    r"""Returns the gradients of queries, keys and values, and of each tensor of the mask that is :obj:`learned`."""
+    r"""Returns the gradients of queries, keys and values, and of what the mask learns, if :obj:`learn`."""
     parts = _parts_of_values(mask, v)
     if len(parts) > 1:
         pairs = zip(parts, upstream.split(parts[0].size(2), 2), strict=True)

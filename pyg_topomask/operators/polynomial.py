@@ -199,7 +199,7 @@ def _by_column(coefficients: Tensor, x: Tensor) -> Tensor:
 
 
 def _chunks(x: Tensor, wide: int = _WIDE) -> list[slice]:
-    r"""Cuts the columns so that the terms of a chunk stay in cache on a CPU, of large graphs so many columns."""
+    r"""Cuts the columns so that the terms of a chunk stay in the cache of a CPU, also on large graphs."""
     columns = x[0].numel()
     width = columns
     if x.device.type == 'cpu':
