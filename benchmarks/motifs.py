@@ -105,9 +105,9 @@ def run(quick: bool, folder: Path) -> None:
         f'features and walks of 3 hops for motifs, of 8 and 1 heads of 4 channels, 8 random features and walks of 6 hops for '
         f'cycles; the others have the width that comes closest to its number of parameters. ChebNet has two filters and is '
         f'the SGC of the authors\' code. "paper" is Table 4, accuracy in equal training time at depth 2; figures 6 and 7 have '
-        f'no printed numbers. Cut: {training.pairs:,} examples of each class, not 2,048; batches put together once; depths up '
-        f"to 6 of GCN alone. Means over nodes are the read-out, as in the authors' code, which also has the probability 0.004 of edges "
-        f'that join the motif. {_compare(rows)}'
+        f'no printed numbers. Cut: {training.pairs:,} examples of each class, not 2,048; batches put together once; depths '
+        f"up to 6 of GCN alone. Means over nodes are the read-out, as in the authors' code, which also has the probability "
+        f'0.004 of edges that join the motif. {_compare(rows)}'
     )
     write_table('motifs', 'Motifs and induced cycles: GKAT against message passing', note, rows, folder)
     _plot(jobs, runs, folder / 'motifs.png')
